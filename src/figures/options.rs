@@ -40,8 +40,8 @@ pub(super) struct Size {
 
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Settings {
-    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded;
-    /// in matrix half-round-trip, excess, one-way or lost
+    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, enqueue-batch,
+    /// dequeue-batch, jump, difference, loaded; in matrix half-round-trip, excess, one-way or lost
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
     pub metric: Vec<String>,
 

@@ -78,8 +78,9 @@ fn batches_have_their_own_columns_and_say_of_how_many_they_are() {
     ended.stdout.has(&[
         "per stamp 16",
         "batch of enqueues",
-        "each enqueue",
+        "enqueue batch mean",
         "batches",
+        "queue is",
     ]);
     let results = folder.join("results");
     for row in rows(&results.join("summary.csv")) {
@@ -92,6 +93,7 @@ fn batches_have_their_own_columns_and_say_of_how_many_they_are() {
             "{row:?}"
         );
         assert!((1.0..=6.0 * 20000.0 / 16.0).contains(&figure("enqueue_batches")));
+        assert!((0.0..=100.0).contains(&figure("enqueues_in_batches_percent")));
         assert!(figure("enqueue_batch_floor_p50_ns") > 0.0 && figure("throughput_per_s") > 0.0);
         for empty in [
             "enqueue_p50_ns",
@@ -116,6 +118,12 @@ fn batches_have_their_own_columns_and_say_of_how_many_they_are() {
     assert!(point.join("enqueue_batch.hgrm").exists() && !point.join("latency.hgrm").exists());
     let is = &json(&point.join("settings.json"))["obtained"]["queue_is"];
     assert!(is.as_str().unwrap().starts_with("baton-"), "{is}");
+    let all = rows(&results.join("summary.csv"));
+    let of = |name: &str| &all.iter().find(|row| row["queue"] == name).unwrap()["queue_is"];
+    assert_eq!(
+        (of("lamport").as_str(), Some(of("baton").as_str())),
+        ("", is.as_str())
+    );
 }
 
 /// Where nothing vouches for the counter the clock is refused, as it is with fences.
@@ -127,7 +135,7 @@ fn the_counter_without_fences_is_a_clock_of_the_same_rate() {
             "--queue lamport --load constant-rate --rate 100k --count 2000 --warmup 1ms --repeat 1";
         hcabench(
             folder,
-            &format!("queue {words} --clock {clock} --force --out results"),
+            &format!("queue {words} --clock {clock} --force --out {clock}"),
         )
     };
     if let Err(reason) = AnyClock::prepare(ClockKind::Counter) {
@@ -144,9 +152,14 @@ fn the_counter_without_fences_is_a_clock_of_the_same_rate() {
         ("counter-unfenced", UnfencedCounter::NAME),
     ] {
         run(clock).ends(0);
-        let row = &rows(&folder.join("results/summary.csv"))[0];
+        let row = &rows(&folder.join(clock).join("summary.csv"))[0];
         assert_eq!(row["clock"], name);
         let rate = figure(row, "sent_per_s");
+        let has_latency = clock == "counter";
+        for column in ["latency_p50_ns", "intended_latency_p50_ns", "depth_max"] {
+            assert_eq!(!row[column].is_empty(), has_latency, "{clock}: {column}");
+        }
+        assert!(figure(row, "enqueue_p50_ns") >= 0.0 && figure(row, "dequeue_p50_ns") >= 0.0);
         // Another unit would be far off, other load is not.
         assert!((1e4..1e6).contains(&rate), "{clock}: {rate}");
         assert!(figure(row, "sender_stamp_ns") > 0.0);

@@ -53,7 +53,7 @@ pub(crate) struct QueueArguments {
     #[arg(long)]
     pub list: bool,
 
-    /// Measure these queues: all, or names (see --list)
+    /// Measure these queues: all (without those that baton can be), or names (see --list)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::queues)]
     pub queue: List<String>,
 
@@ -189,9 +189,9 @@ pub(crate) struct QueueArguments {
     pub retry: Retry,
 
     /// Take stamps and time waits by this clock: monotonic, monotonic-raw, tsc (counter on aarch64), tsc-unfenced
-    /// (counter-unfenced), which costs less, but lets the processor move instructions across a stamp, so that a single
-    /// time may be too short or too long by some ten nanoseconds [default: tsc or counter where it can be trusted, else
-    /// monotonic]
+    /// (counter-unfenced), which costs less, but lets the processor move instructions across a stamp: a time may be too
+    /// short or too long by as much as a cache line takes to come, and elements have no latency [default: tsc or counter
+    /// where it can be trusted, else monotonic]
     #[arg(long, value_name = "CLOCK", value_parser = values::clock, help_heading = "Sweep")]
     pub clock: Option<StampClock>,
 
@@ -368,6 +368,9 @@ impl QueueArguments {
                 return refused(option, "several threads", alone);
             }
         }
+        if clock.unfenced && self.elements {
+            return refused(&unfenced, "--elements", "clocks with fences");
+        }
         if !has_batches {
             return Ok(());
         }
@@ -393,8 +396,12 @@ impl QueueArguments {
             }
         }
         match self.count {
-            Some(count) if count < u64::from(self.per_stamp) => Err(UsageError(format!(
-                "{batches} is more than --count {count}: no batch would be timed; use at most {count}"
+            // The first or the last element, at which the rate begins or ends, is in no batch with the others.
+            Some(count) if count <= u64::from(self.per_stamp) => Err(UsageError(format!(
+                "{batches} needs a --count of more than {}: with --count {count} no batch would be timed; use a \
+                 --per-stamp of at most {}, or a greater --count",
+                self.per_stamp,
+                (count - 1).max(1)
             ))),
             _ => Ok(()),
         }

@@ -113,9 +113,10 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, the key that rows are sorted by, mostly its text, and its other text.
 type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
-fn settings() -> [SettingColumn; 12] {
+fn settings() -> [SettingColumn; 13] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
+        (Heading::text("queue is"), columns::QUEUE_IS, None),
         (Heading::text("ends"), columns::ENDS, None),
         (Heading::number("capacity", ""), columns::CAPACITY, None),
         (Heading::number("size", "B"), columns::PAYLOAD, None),
@@ -194,7 +195,14 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
     let figures = all.map(|measure| {
         let of = |has_shares, has_batches| {
-            figures(measure.name(), [true, true, has_shares, has_batches], false)
+            let parts = OverviewParts {
+                has_schedule: true,
+                has_memory_load: true,
+                has_shares,
+                has_batches,
+                has_latencies: true,
+            };
+            figures(measure.name(), &parts, false)
         };
         [of(true, false), of(false, false), of(false, true)].concat()
     });
@@ -258,13 +266,29 @@ fn details(finished: &[FinishedPoint], width: Option<usize>) -> String {
     table.render(width)
 }
 
+/// What the overview has, beside what is in each.
+struct OverviewParts {
+    has_schedule: bool,
+    has_memory_load: bool,
+    has_shares: bool,
+    has_batches: bool,
+    has_latencies: bool,
+}
+
 /// The figures of the overview behind the throughput, with their decimals.
 fn figures(
     measure: &str,
-    [has_schedule, has_memory_load, has_shares, has_batches]: [bool; 4],
+    parts: &OverviewParts,
     is_unpaced: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
+    let &OverviewParts {
+        has_schedule,
+        has_memory_load,
+        has_shares,
+        has_batches,
+        has_latencies,
+    } = parts;
     if has_shares {
         figures.extend([
             (
@@ -300,35 +324,38 @@ fn figures(
         figures.push((column, columns::round_trip::P99, 0));
     }
     if has_batches {
-        for (title, column, decimals) in [
-            ("each enqueue", columns::ENQUEUE_EACH, 2),
-            ("each dequeue", columns::DEQUEUE_EACH, 2),
-            ("enqueue batch", columns::enqueue_batch::P50, 0),
-            ("dequeue batch", columns::dequeue_batch::P50, 0),
+        for (title, unit, column, decimals) in [
+            ("enqueue batch mean", "median ns", columns::ENQUEUE_EACH, 2),
+            ("dequeue batch mean", "median ns", columns::DEQUEUE_EACH, 2),
+            ("enqueue batch", "p50 ns", columns::enqueue_batch::P50, 0),
+            ("dequeue batch", "p50 ns", columns::dequeue_batch::P50, 0),
+            ("batches", "enqueues", columns::ENQUEUE_BATCHES, 0),
+            ("batches", "dequeues", columns::DEQUEUE_BATCHES, 0),
+            ("% in batches", "enqueues", columns::ENQUEUES_BATCHED, 1),
+            ("% in batches", "dequeues", columns::DEQUEUES_BATCHED, 1),
         ] {
-            figures.push((Heading::number(title, "p50 ns"), column, decimals));
-        }
-        let batches = [columns::ENQUEUE_BATCHES, columns::DEQUEUE_BATCHES];
-        for (unit, column) in ["enqueues", "dequeues"].into_iter().zip(batches) {
-            figures.push((Heading::number("batches", unit), column, 0));
+            figures.push((Heading::number(title, unit), column, decimals));
         }
     } else if measure == Measure::Time.name() {
-        for operation in &columns::OPERATIONS[..3] {
+        let operations = if has_latencies { 3 } else { 2 };
+        for operation in &columns::OPERATIONS[..operations] {
             let column = Heading::number(title_of(operation, is_unpaced), "p50 ns");
             let is_latency = operation.title == "latency";
             let column = if is_latency { column.first() } else { column };
             figures.push((column, p50(operation), 0));
         }
-        figures.push((
-            Heading::number(title_of(&columns::OPERATIONS[2], is_unpaced), "p99 ns").first(),
-            columns::latency::P99,
-            0,
-        ));
+        if has_latencies {
+            figures.push((
+                Heading::number(title_of(&columns::OPERATIONS[2], is_unpaced), "p99 ns").first(),
+                columns::latency::P99,
+                0,
+            ));
+        }
         if has_schedule {
             let column = Heading::number("intended", "p99 ns");
             figures.push((column, columns::intended::P99, 0));
         }
-        if !has_shares {
+        if !has_shares && has_latencies {
             figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
             figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
         }
@@ -359,19 +386,20 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         .map(|one| one.text(&columns::MEASURE))
         .unwrap_or_default();
     let has = |column: &Column| finished.iter().any(|one| one.number(column).is_some());
-    let parts = [
-        columns::intended::P50,
-        columns::MEMORY_LOAD_MB_S,
-        columns::FAIRNESS_PRODUCERS,
-        columns::PER_STAMP,
-    ];
+    let parts = OverviewParts {
+        has_schedule: has(&columns::intended::P50),
+        has_memory_load: has(&columns::MEMORY_LOAD_MB_S),
+        has_shares: has(&columns::FAIRNESS_PRODUCERS),
+        has_batches: has(&columns::PER_STAMP),
+        has_latencies: !finished.iter().all(FinishedPoint::is_unfenced),
+    };
     let mut headings = setting_columns();
     let (unit, per_s) = unit_of_throughput(finished);
     headings.push(Heading::number("through", unit).first());
     headings.push(Heading::number("95 %", unit));
     let figures = figures(
         &measure,
-        parts.map(|column| has(&column)),
+        &parts,
         finished.iter().all(FinishedPoint::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));

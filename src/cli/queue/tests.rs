@@ -20,7 +20,15 @@ fn only_sender(words: &str) -> Result<EndLoad, UsageError> {
 #[test]
 fn defaults_are_those_of_the_documentation() {
     let arguments = parse("").unwrap();
-    assert_eq!(arguments.queue.0.len(), registry::names().len());
+    // All but those that baton can be, which have their names.
+    let of_baton = ["baton-batching", "baton-demoting"];
+    assert_eq!(arguments.queue.0.len(), registry::names().len() - 2);
+    assert!(
+        of_baton
+            .iter()
+            .all(|kind| !arguments.queue.0.iter().any(|name| name == kind))
+    );
+    assert!(parse(&format!("--queue {}", of_baton.join(","))).is_ok());
     assert_eq!(arguments.capacity.0, [1024]);
     assert_eq!(arguments.payload.0, [8]);
     assert_eq!(arguments.senders().unwrap()[0].load, Load::None);
@@ -99,7 +107,7 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
 fn short_operations_are_timed_in_batches_or_without_fences() {
     let config = |words: &str| parse(words).unwrap().config();
     assert_eq!(config("").unwrap().per_stamp, 1);
-    let batches = config("--per-stamp 64 --measure-failed --count 64").unwrap();
+    let batches = config("--per-stamp 64 --measure-failed --count 65").unwrap();
     assert_eq!((batches.per_stamp, batches.unfenced), (64, false));
     let unfenced = config("--clock counter-unfenced --load constant-rate").unwrap();
     assert_eq!((unfenced.per_stamp, unfenced.unfenced), (1, true));
@@ -119,7 +127,10 @@ fn short_operations_are_timed_in_batches_or_without_fences() {
         ("--per-stamp 2", "--load-curve", "--load none"),
         ("--per-stamp 2", "--elements", "--elements"),
         ("--per-stamp 2", "--clock tsc-unfenced", "with fences"),
-        ("--per-stamp 65", "--count 64", "at most 64"),
+        ("--per-stamp 65", "--count 64", "at most 63"),
+        ("--per-stamp 64", "--count 64", "at most 63"),
+        ("--per-stamp 2", "--count 1", "at most 1"),
+        ("--clock tsc-unfenced", "--elements", "clocks with fences"),
         ("--clock tsc-unfenced", "--measure round-trip", "time"),
         ("--clock tsc-unfenced", "--measure throughput", "time"),
         ("--clock tsc-unfenced", "--consumers 2", "--consumers 1"),

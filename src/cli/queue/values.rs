@@ -8,10 +8,12 @@ use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
 use crate::time::{ClockKind, UnfencedCounter};
 
-/// `all`, or names of queues.
+/// `all`, which is each queue under one name, or names of queues.
 pub(crate) fn queues(text: &str) -> Result<List<String>, String> {
     if text.trim() == "all" {
-        return Ok(List(registry::names().map(str::to_owned).collect()));
+        return Ok(List(
+            registry::distinct_names().map(str::to_owned).collect(),
+        ));
     }
     list(text, |part| {
         let part = part.to_ascii_lowercase();

@@ -1,16 +1,19 @@
 //! Batches: one time for several operations, where one of them takes less than reading the clock.
 //!
 //! The clock is read before the first operation of a batch and behind its last one. So its time holds what a loop does
-//! for each of them as well: building the element or checking it, and noting its number. The floor is the same with
-//! nothing between. A batch is of operations that succeeded one after the other: a failed attempt begins it anew with
+//! for each of them as well: building the element or checking it, and noting its number. The floor is the same at each
+//! end, with elements that stay in memory of its core. A batch is of operations that succeeded one after the other: a failed attempt begins it anew with
 //! the operation that failed, unless failed attempts are measured. Elements carry their numbers.
 
+use std::hint::black_box;
 use std::num::NonZeroU64;
 
 use super::floor::QueueFloor;
-use super::measurer::{CarriedElements, Measurer, Numbering};
+use super::measurer::{CarriedElements, Measurer, Numbering, Numbers};
 use super::result::{PerOperation, Times};
+use super::roles::SENDER;
 use crate::queues::element::{Element, Words};
+use crate::rig::role::Role;
 use crate::stats::Summary;
 use crate::time::{Clock, Ticks};
 
@@ -114,16 +117,41 @@ impl<M: Measurer> Measurer for BatchMeasurer<'_, M> {
 /// Batches that the floor is of.
 const BATCHES: usize = 200;
 
-/// What is measured of a batch of nothing, on the CPU that runs this.
+/// What is measured of a batch at an end where no queue is, on the CPU that runs this, with elements of so many bytes.
+pub(super) fn floor<C: Clock>(clock: &C, size: u32, role: Role, payload: usize) -> QueueFloor {
+    match payload {
+        64 => floor_of::<C, Words<8>>(clock, size, role),
+        256 => floor_of::<C, Words<32>>(clock, size, role),
+        _ => floor_of::<C, Words<1>>(clock, size, role),
+    }
+}
+
 #[inline(never)]
-pub(super) fn floor<C: Clock>(clock: &C, size: u32) -> QueueFloor {
+fn floor_of<C: Clock, T: Element>(clock: &C, size: u32, role: Role) -> QueueFloor {
     let mut records = vec![[Ticks(0); 2]; BATCHES];
-    let mut measurer = BatchMeasurer::new(Numbering::default(), &mut records, size, false);
-    for _ in 0..BATCHES * size as usize {
-        measurer.pre(clock);
-        let stamp = measurer.stamp();
-        std::hint::black_box(Words::<1>::with_stamp(stamp));
-        measurer.post(clock, stamp.get());
+    let passes = BATCHES * size as usize;
+    if role == SENDER {
+        let mut measurer = BatchMeasurer::new(Numbering::default(), &mut records, size, false);
+        for _ in 0..passes {
+            measurer.pre(clock);
+            let stamp = measurer.stamp();
+            black_box(T::with_stamp(stamp));
+            measurer.post(clock, stamp.get());
+        }
+    } else {
+        // Written, so that no page comes while they are noted.
+        let mut numbers = vec![1; passes];
+        let inner = Numbers::new(&mut numbers);
+        let mut measurer = BatchMeasurer::new(inner, &mut records, size, false);
+        let element = T::with_stamp(NonZeroU64::MIN);
+        let mut damaged = 0;
+        for _ in 0..passes {
+            measurer.pre(clock);
+            let element = black_box(&element);
+            measurer.post(clock, element.stamp());
+            damaged += u64::from(!element.is_intact());
+        }
+        black_box(damaged);
     }
     let summary = Summary::of(&lengths(clock, &records)).expect("there are batches");
     QueueFloor::of(&summary)
@@ -160,7 +188,7 @@ fn lengths<C: Clock>(clock: &C, records: &[BatchRecord]) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::queue::measurer::Numbers;
+    use crate::bench::queue::roles::RECEIVER;
     use crate::pacing::scripted;
     use crate::time::Posix;
 
@@ -232,11 +260,37 @@ mod tests {
         assert_eq!(records[0][1].0 - records[0][0].0, 1);
     }
 
+    /// Takes 3 to build and 5 to check.
+    #[derive(Clone, Copy)]
+    struct Slow(NonZeroU64);
+
+    impl Element for Slow {
+        fn with_stamp(stamp: NonZeroU64) -> Self {
+            scripted::advance(3);
+            Slow(stamp)
+        }
+        fn stamp(&self) -> u64 {
+            self.0.get()
+        }
+        fn is_intact(&self) -> bool {
+            scripted::advance(5);
+            true
+        }
+    }
+
     #[test]
-    fn the_floor_is_two_readings_whatever_the_size() {
+    fn the_floor_of_a_batch_builds_or_checks_each_of_its_elements() {
         for size in [2, 64] {
-            let found = floor(&scripted::set(1, 7), size);
-            assert_eq!((found.min_ns, found.p50_ns), (7, 7.0));
+            for payload in [8, 64, 256] {
+                for role in [SENDER, RECEIVER] {
+                    let found = floor(&scripted::set(1, 7), size, role, payload);
+                    assert_eq!((found.min_ns, found.p50_ns), (7, 7.0));
+                }
+            }
+            let found = |role| floor_of::<_, Slow>(&scripted::set(1, 7), size, role).min_ns as u32;
+            assert_eq!(found(SENDER), 7 + 3 * size);
+            // The clock is read before the last one is checked.
+            assert_eq!(found(RECEIVER), 7 + 5 * (size - 1));
         }
     }
 }

@@ -96,6 +96,12 @@ impl Config {
         self.measure.has_times() && !self.has_batches()
     }
 
+    /// Whether each element has a latency, and the queue a depth: both compare stamps of two CPUs, which a processor
+    /// that may execute instructions across a stamp does not order.
+    pub(super) fn has_latencies(&self) -> bool {
+        self.measure == Measure::Time && self.times_each() && !self.unfenced
+    }
+
     /// The clock, and how it is read, as it is named in options and results.
     pub fn clock_name(&self) -> &'static str {
         match self.unfenced {

@@ -258,7 +258,10 @@ mod tests {
             per_stamp: 8,
             ..config(length, Duration::ZERO)
         };
-        assert_eq!(analysis(&point(Load::None), &in_batches, 1000).as_nanos(), 0);
+        assert_eq!(
+            analysis(&point(Load::None), &in_batches, 1000).as_nanos(),
+            0
+        );
     }
 
     /// How long a sender takes for its warm-up and so many elements behind it, by the schedule that it has in a run.

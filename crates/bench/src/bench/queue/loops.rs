@@ -509,3 +509,68 @@ where
     });
     UnstartedLoop { side, end }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::queue::measurer::Numbering;
+    use crate::bench::queue::retry::Retry;
+    use crate::pacing::{EndLoad, Load, MissPolicy};
+    use crate::time::{Counter, Posix};
+
+    thread_local! {
+        static CLOCK: Cell<&'static str> = const { Cell::new("") };
+    }
+
+    /// Writes down which clock its loop is compiled for.
+    struct Named;
+
+    impl Direction<(), ()> for Named {
+        fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+            _runner: Runner<'_, '_, (), M, W, C>,
+            _count: usize,
+        ) {
+            CLOCK.set(std::any::type_name::<C>());
+        }
+
+        fn run(_lent: LoopResources<'_, '_, ()>, _measurer: &mut AnyMeasurer<'_>) {}
+    }
+
+    fn clock_of_loop(clock: AnyClock, unfenced: bool, load: Load) -> &'static str {
+        let load = EndLoad {
+            load,
+            ..EndLoad::NONE
+        };
+        let control = QueueControl::default();
+        let patience = Patience::new(Duration::from_secs(1));
+        let lent = LoopResources {
+            queue: &mut Some(()),
+            waiter: &mut load.waiter(&clock, MissPolicy::CatchUp),
+            clock: &clock,
+            unfenced,
+            waiting: &mut Waiting::new(&control, patience, Retry::None),
+            counted: &mut LoopCounts::default(),
+            count: 1,
+        };
+        lent.by_clock::<Named, ()>(&mut Numbering::default());
+        CLOCK.get()
+    }
+
+    #[test]
+    fn the_loop_reads_the_counter_without_fences_where_that_is_asked() {
+        let counter = AnyClock::Counter(Counter::of_made_up_rate(2.5e9));
+        for load in [Load::None, Load::ConstantRate { rate_per_s: 1e6 }] {
+            for (clock, unfenced, expected) in [
+                (counter, false, "::Counter"),
+                (counter, true, "::UnfencedCounter"),
+                (AnyClock::Posix(Posix::MONOTONIC), false, "::Posix"),
+            ] {
+                let found = clock_of_loop(clock, unfenced, load);
+                assert!(found.ends_with(expected), "{found}, not {expected}");
+            }
+        }
+    }
+}

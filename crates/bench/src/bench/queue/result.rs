@@ -115,6 +115,12 @@ impl Times {
         }
     }
 
+    /// Operations of an end that are in its timed batches, in per cent of so many.
+    pub(super) fn percent_in_batches(&self, batches: usize, operations: u64) -> f64 {
+        let inside = batches as u64 * u64::from(self.per_stamp);
+        100.0 * inside as f64 / operations.max(1) as f64
+    }
+
     /// The files of the distributions; without a schedule there is none from the intended time.
     pub(super) fn files(&self) -> Vec<(String, LatencyHistogram)> {
         let names = [

@@ -55,7 +55,10 @@ pub(super) fn measure_run(
     round: u32,
     mut load: Option<ActiveLoad<'_>>,
 ) -> Result<RunResult, RunError> {
-    let bare = match task.config.times_each() && task.point.wiring.is_none() {
+    // Of round trips as well.
+    let config = &task.config;
+    let has_bare = config.times_each() && !config.unfenced && task.point.wiring.is_none();
+    let bare = match has_bare {
         true => times_of_handoff(&task)?,
         false => None,
     };
@@ -113,7 +116,9 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
         dequeue_batch: receiver.batch_floor,
         ..latencies.unwrap_or_default()
     };
-    let one_way = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
+    let has_latencies = config.has_latencies();
+    let one_way =
+        (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted, has_latencies));
     let times = match wiring {
         Some(_) if config.measure.has_times() && is_clean => shared::times(task, &reports),
         Some(_) => None,
@@ -165,7 +170,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let clean = unless_disturbed(ended.map(|(ends, _)| ends))?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
-        Some(noted) => analysis::times(&task.clock, &noted),
+        Some(noted) => analysis::times(&task.clock, &noted, true),
         None => round_trips(&task, &ends),
     }))
 }

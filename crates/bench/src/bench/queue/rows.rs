@@ -1,6 +1,7 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
 use super::config::{Config, RoundLength};
+use super::ends;
 use super::judge::Outcome;
 use super::plan::Point;
 use super::result::{PerEnd, PerOperation, RunResult};
@@ -126,6 +127,10 @@ pub fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Recor
     let elements = &run.verdict.elements;
     record
         .set(&columns::OUTCOME, run.outcome.name())
+        .set(
+            &columns::QUEUE_IS,
+            registry::chosen(&point.queue, &ends::spec(point)).map(|choice| choice.queue),
+        )
         .set(&columns::LOST, elements.lost)
         .set(&columns::DUPLICATED, elements.duplicated)
         .set(&columns::REORDERED, elements.reordered)
@@ -158,20 +163,33 @@ fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
             dequeue_batch,
             ..
         } = &times.figures;
-        for (summary, [batches, each]) in [
+        for (summary, [batches, batched, each]) in [
             (
                 enqueue_batch,
-                [&columns::ENQUEUE_BATCHES, &columns::ENQUEUE_EACH],
+                [
+                    &columns::ENQUEUE_BATCHES,
+                    &columns::ENQUEUES_BATCHED,
+                    &columns::ENQUEUE_EACH,
+                ],
             ),
             (
                 dequeue_batch,
-                [&columns::DEQUEUE_BATCHES, &columns::DEQUEUE_EACH],
+                [
+                    &columns::DEQUEUE_BATCHES,
+                    &columns::DEQUEUES_BATCHED,
+                    &columns::DEQUEUE_EACH,
+                ],
             ),
         ] {
             let summary = summary.as_ref();
+            let count = summary.map_or(0, |summary| summary.count);
             let one = |batch: f64| batch / f64::from(times.per_stamp);
             record
-                .set(batches, summary.map_or(0, |summary| summary.count))
+                .set(batches, count)
+                .set(
+                    batched,
+                    times.percent_in_batches(count as usize, run.elements),
+                )
                 .set(each, summary.map(|summary| one(summary.p50_ns)));
         }
     }
@@ -255,6 +273,7 @@ mod tests {
         config.per_stamp = 64;
         assert_eq!(size(&config), Some(64.0));
         let mut run = made_up::run(40);
+        run.elements = 200;
         let times = run.times.as_mut().unwrap();
         times.per_stamp = 32;
         times.figures = PerOperation {
@@ -269,11 +288,23 @@ mod tests {
             [40.0, 1.25].map(Some)
         );
         assert_eq!(number(&columns::ENQUEUE_BATCHES), Some(3.0));
+        assert_eq!(number(&columns::ENQUEUES_BATCHED), Some(48.0));
+        assert_eq!(number(&columns::DEQUEUES_BATCHED), Some(0.0));
         // A receiver that always found the queue empty.
         assert_eq!(number(&columns::DEQUEUE_BATCHES), Some(0.0));
         assert_eq!(number(&columns::DEQUEUE_EACH), None);
         assert_eq!(number(&columns::enqueue::P50), None);
         found.arranged(&columns::SCHEMA.runs());
+    }
+
+    #[test]
+    fn a_queue_that_is_one_of_several_has_the_name_of_that_one() {
+        let is = |queue: &str| {
+            let found = figures(&made_up::point(queue), &made_up::run(40), None);
+            found.text(&columns::QUEUE_IS)
+        };
+        assert!(["baton-batching", "baton-demoting"].contains(&is("baton").as_str()));
+        assert_eq!(["lamport", "baton-batching"].map(is), ["", ""]);
     }
 
     #[test]

@@ -193,7 +193,7 @@ pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
         received: &received,
         intended: (!intended.is_empty()).then_some(intended),
     };
-    let mut times = analysis::times(clock, &noted)?;
+    let mut times = analysis::times(clock, &noted, true)?;
     // Elements are not in the order in which they were put in, and may be of several queues.
     times.depth = None;
     Some(times)

@@ -26,6 +26,7 @@ use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
 use crate::host::{Needs, memory_lock, pinning};
 use crate::rig::error::RigError;
+use crate::rig::role::Role;
 use crate::rig::workers::{Crew, WorkerPlacement};
 use crate::time::{AnyClock, Clock, ClockUser, StampCost, measure_stamp_cost};
 
@@ -129,7 +130,11 @@ fn run_end(
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::RoundTrip | Measure::Throughput => None,
     };
-    let costs = StampCosts(config.per_stamp);
+    let costs = StampCosts {
+        per_stamp: config.per_stamp,
+        role: place.end(),
+        payload: task.point.payload,
+    };
     let (stamp, floors, batch_floor) = match task.clock {
         AnyClock::Counter(clock) if config.unfenced => costs.with(clock.unfenced()),
         clock => clock.visit(costs),
@@ -206,14 +211,19 @@ fn run_end(
     })
 }
 
-/// The price of a stamp on the CPU that asks, and what is measured without a queue, of batches of so many as well.
-struct StampCosts(u32);
+/// The price of a stamp on the CPU that asks, and what an end measures without a queue, of batches of so many as well.
+struct StampCosts {
+    per_stamp: u32,
+    role: Role,
+    payload: usize,
+}
 
 impl ClockUser for StampCosts {
     type Output = (StampCost, OperationFloors, Option<QueueFloor>);
 
     fn with<C: Clock>(self, clock: C) -> Self::Output {
-        let of_batch = (self.0 > 1).then(|| batches::floor(&clock, self.0));
+        let of_batch = (self.per_stamp > 1)
+            .then(|| batches::floor(&clock, self.per_stamp, self.role, self.payload));
         (
             measure_stamp_cost(&clock),
             floor::of_operations(&clock),

@@ -167,6 +167,7 @@ columns! {
         "clean, wrong (the queue is broken), gave-up, unjudged (the clock is too coarse) or failed");
     SATURATION = measured("saturation_per_s", "on a load curve, elements in a second that the queue takes at most", 1)
         .better(Better::Higher).title("saturation");
+    QUEUE_IS = label("queue_is", "which queue it is, where its name stands for one of several: baton, baton-by-call");
     ELEMENTS_MEASURED = count("elements_measured",
         "elements that the figures are made of: those after the warm-up of clean rounds").title("elements");
 }
@@ -174,15 +175,21 @@ columns! {
     /// The loops.
     OF_THE_LOOPS;
     ENQUEUE_EACH = measured("enqueue_batch_each_ns",
-        "time of an enqueue as the mean of its batch (--per-stamp): median over batches", 2)
-        .with_bounds().title("enqueue each");
+        "mean of the enqueues of a batch (--per-stamp), in the median batch of those that were timed", 2)
+        .with_bounds().title("enqueue batch mean");
     DEQUEUE_EACH = measured("dequeue_batch_each_ns",
-        "time of a dequeue as the mean of its batch (--per-stamp): median over batches", 2)
-        .with_bounds().title("dequeue each");
+        "mean of the dequeues of a batch (--per-stamp), in the median batch of those that were timed", 2)
+        .with_bounds().title("dequeue batch mean");
     ENQUEUE_BATCHES = count("enqueue_batches",
         "batches of enqueues that were timed; an attempt that found the queue full ends one without a time");
     DEQUEUE_BATCHES = count("dequeue_batches",
         "batches of dequeues that were timed; an attempt that found the queue empty ends one without a time");
+    ENQUEUES_BATCHED = measured("enqueues_in_batches_percent", "enqueues of a round that are in batches that were timed: \
+        so many one after the other that none found the queue full, unless failed attempts are measured", 1)
+        .better(Better::Neither).title("enqueues in batches");
+    DEQUEUES_BATCHED = measured("dequeues_in_batches_percent", "dequeues of a round that are in batches that were timed: \
+        so many one after the other that none found the queue empty, unless failed attempts are measured", 1)
+        .better(Better::Neither).title("dequeues in batches");
     THROUGHPUT = measured("throughput_per_s",
         "elements in a second, over the intervals from the first dequeue to the last, by the receiver's clock; of \
          several threads, over the time from the first enqueue to the last dequeue or the last pause", 1)
@@ -241,7 +248,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 7 * (2 + 13) + 22 + 5 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 4 + 7 * (2 + 13) + 24 + 5 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
@@ -272,6 +279,9 @@ pub const MEASURED_SETTINGS: [[&str; 2]; 2] = [
     [PERCENT_OF_SATURATION.name, RATE.name],
     [DURATION.name, COUNT.name],
 ];
+
+/// With fewer per cent of its operations in timed batches the figures of an end are those of a selection.
+pub const BATCHED_PERCENT: f64 = 50.0;
 
 /// Whether a sender was late so often that the load asked for was not had: this many of `count` enqueues, or of their
 /// groups.

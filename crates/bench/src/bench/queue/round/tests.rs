@@ -117,7 +117,7 @@ fn batches_are_timed_and_each_element_is_judged() {
     assert_eq!(run.verdict.elements.received, COUNT as u64);
     let times = run.times.unwrap();
     assert_eq!((times.per_stamp, times.depth), (7, None));
-    // Those that were broken off by a failed attempt, or by the end of a run, have no time.
+    // Those that were broken off by a failed attempt, or at the first or last element, have no time.
     let batches = run.ends.map(|end| end.tally.batches);
     let figures = &times.figures;
     for (summary, batches) in [
@@ -129,6 +129,14 @@ fn batches_are_timed_and_each_element_is_judged() {
         assert_eq!(count, batches as u64);
     }
     assert!(figures.enqueue.is_none() && figures.latency.is_none());
+    // No attempt breaks one off where those that fail are measured: the sender's last element is in none.
+    let all = Config {
+        measure_failed: true,
+        ..config.clone()
+    };
+    let whole = self::run::<NOTHING>(&point(), &all);
+    let batches = whole.ends.map(|end| end.tally.batches);
+    assert_eq!([batches.sender, batches.receiver], [(COUNT - 1) / 7; 2]);
     let floors = run.floors.unwrap();
     assert!(floors.enqueue_batch.is_some() && floors.latency.is_none());
     for wrong in [verdict_in_batches::<DROPS>, verdict_in_batches::<DAMAGES>] {
