@@ -144,8 +144,9 @@ def compare_queues(capacity, payload, queue, rounds, places):
     against the best of what it could have been: at least 0.95 of its throughput, at most 1.05 of its latency.
     Prints a table for each capacity and size, made of summary.csv, with the median over the places, and one of the
     verdicts for docs/validation.md. Exit code 1 when our own queue is not the best everywhere, when it chose wrong, or
-    when an idea that was published as faster than Lamport's queue is not. Takes half an hour beside the first builds, on CPUs that the program
-    chooses: leave it some with taskset. With --places 3 --rounds 5 it takes at most twelve minutes.
+    when an idea that was published as faster than Lamport's queue is not. Takes half an hour beside the first builds,
+    on CPUs that the program chooses: leave it some with taskset. With --places 3 --rounds 5 it takes at most twelve
+    minutes.
 
     The queues of C++ are called, not inlined: rustc could inline only what a clang of its own LLVM has compiled. What
     that costs is what baton-by-call loses against baton: our own queue behind the same calls, which is in the tables

@@ -13,7 +13,8 @@
 //! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.
 //!
 //! Sender and receiver came of measurements on an AMD EPYC, which has no `cldemote`; the rest is of those of
-//! [`demoting`](super::demoting), for processors that have it. [`baton`](super::baton) decides which of the two is made.
+//! [`demoting`](super::demoting), for processors that have it. [`baton`](super::baton) decides which of the two is
+//! made.
 
 use crossbeam_utils::CachePadded;
 

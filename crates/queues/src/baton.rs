@@ -1,4 +1,5 @@
-//! Baton: our own queue. Which of our two it is follows from what is known before it is made, so that no operation asks.
+//! Baton: our own queue. Which of our two it is follows from what is known before it is made, so that no operation
+//! asks.
 //!
 //! | it is | where |
 //! | --- | --- |
@@ -6,8 +7,8 @@
 //! | [`batching`](super::batching) | everywhere else |
 //!
 //! The registry hands out the one or the other as a type: a loop over `baton` has the instructions of a loop over
-//! `baton-demoting` or `baton-batching`, which stay in the list, to compare with. `ci/measure sweep-batons` measures both
-//! over capacities and sizes, and prints where they cross.
+//! `baton-demoting` or `baton-batching`, which stay in the list, to compare with. `ci/measure sweep-batons` measures
+//! both over capacities and sizes, and prints where they cross.
 
 use hcabench_platform::host::CoreCaches;
 
@@ -97,10 +98,10 @@ impl Grounds {
 /// The first-level cache of the processor that the constants below are from, a Xeon of the Sapphire Rapids generation.
 const MEASURED_FIRST_LEVEL: u64 = 48 << 10;
 
-/// Lines of a ring up to which demoting pays where a line has several elements: interpolated, to be swept
-/// (`ci/measure sweep-batons`). At 8 lines (64 elements of 8 B) it won on that Xeon, at 128 lines (1024 elements) filling
-/// batches did: between them, by their ratio, lies 32. With so few lines the ends meet on the same one most of the time. With more, a batch keeps them apart, and a demoted line still
-/// has to come back for its other elements.
+/// Lines of a ring up to which demoting pays where a line has several elements: interpolated, to be swept (`ci/measure
+/// sweep-batons`). At 8 lines (64 elements of 8 B) it won on that Xeon, at 128 lines (1024 elements) filling batches
+/// did: between them, by their ratio, lies 32. With so few lines the ends meet on the same one most of the time. With
+/// more, a batch keeps them apart, and a demoted line still has to come back for its other elements.
 const FEW_LINES: usize = 32;
 
 impl Baton {
@@ -116,11 +117,11 @@ impl Baton {
         }
     }
 
-    /// The one for a queue on such cores. Where an element fills its lines, each operation moves them from core to core,
-    /// and demoting them won at 4 and at 64 KiB of slots, and lost at 4 MiB. Above some first-level caches they have left
-    /// these by themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. That border is
-    /// interpolated too, and the proportion assumed. Between two threads of a core nothing moves, so that demoting would
-    /// only send it away.
+    /// The one for a queue on such cores. Where an element fills its lines, each operation moves them from core to
+    /// core, and demoting them won at 4 and at 64 KiB of slots. Above some first-level caches they have left these by
+    /// themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. That border is interpolated
+    /// too, and the proportion assumed. Between two threads of a core nothing moves, so that demoting would only send
+    /// it away.
     fn on(spec: &QueueSpec, grounds: &Grounds) -> Self {
         let first_level = grounds.first_level_bytes.min(MEASURED_FIRST_LEVEL);
         let scaled = ((LARGEST_DEMOTED_KIB as u64) << 10) * first_level / MEASURED_FIRST_LEVEL;

@@ -1,5 +1,5 @@
-//! The baton that demotes: our own queue for processors with `cldemote`, with slots as in [`batching`](super::batching).
-//! [`baton`](super::baton) decides where it is made.
+//! The baton that demotes: our own queue for processors with `cldemote`, with slots as in
+//! [`batching`](super::batching). [`baton`](super::baton) decides where it is made.
 //!
 //! What was measured, with elements of 8 bytes between two cores of a Xeon of the Sapphire Rapids generation, and what
 //! came of it:

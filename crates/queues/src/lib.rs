@@ -1,10 +1,10 @@
 //! The queues, one file each: those written here, in `crates` those from crates.io, and in `cpp` those of C++.
 //!
-//! All but `BatchingBaton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
-//! parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs. Where
-//! that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to who
-//! calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and
-//! the capacity is kept exactly nevertheless.
+//! All but `BatchingBaton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published,
+//! with the parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs.
+//! Where that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to
+//! who calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them,
+//! and the capacity is kept exactly nevertheless.
 //!
 //! Each ordering has its reason beside it, in terms of the language's memory model, which both architectures keep: on
 //! x86-64 a load with acquire and a store with release are plain moves, and the reason shows only in what the compiler

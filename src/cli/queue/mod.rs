@@ -190,13 +190,13 @@ pub(crate) struct QueueArguments {
 
     /// Take stamps and time waits by this clock: monotonic, monotonic-raw, tsc (counter on aarch64), tsc-unfenced
     /// (counter-unfenced), which costs less, but lets the processor move instructions across a stamp: a time may be too
-    /// short or too long by as much as a cache line takes to come, and elements have no latency [default: tsc or counter
-    /// where it can be trusted, else monotonic]
+    /// short or too long by as much as a cache line takes to come, and elements have no latency [default: tsc or
+    /// counter where it can be trusted, else monotonic]
     #[arg(long, value_name = "CLOCK", value_parser = values::clock, help_heading = "Sweep")]
     pub clock: Option<StampClock>,
 
-    /// Time this many operations together, from 1 to 1024, and record the time of the batch and its mean: for operations
-    /// that take less than a stamp. Elements carry no stamps then, and have no latency
+    /// Time this many operations together, from 1 to 1024, and record the time of the batch and its mean: for
+    /// operations that take less than a stamp. Elements carry no stamps then, and have no latency
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
           value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_PER_STAMP)))]
     pub per_stamp: u32,

@@ -88,7 +88,8 @@ impl ClockKind {
 
 /// A source of time stamps that are comparable between the CPUs of one host.
 pub trait Clock: Copy + Send + Sync + 'static {
-    /// Reads the clock. Instructions before the call have been executed before the reading, but for [`UnfencedCounter`].
+    /// Reads the clock. Instructions before the call have been executed before the reading, but for
+    /// [`UnfencedCounter`].
     fn now(&self) -> Ticks;
 
     /// The point in nanoseconds that a reading stands for; a tick is a nanosecond unless the clock defines it

@@ -15,8 +15,8 @@ struct RankingFigure {
     under_load: bool,
 }
 
-/// By what a row is ranked: a rate where nothing limits it but the queue, else a time, or that of either operation where
-/// elements have no latency. Not on a load curve, whose steps are other loads for each queue.
+/// By what a row is ranked: a rate where nothing limits it but the queue, else a time, or that of either operation
+/// where elements have no latency. Not on a load curve, whose steps are other loads for each queue.
 fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Vec<RankingFigure> {
     let measure = first.text(&columns::MEASURE);
     let is_unpaced = [columns::LOAD, columns::RECEIVER_LOAD]

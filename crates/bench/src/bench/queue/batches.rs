@@ -2,8 +2,9 @@
 //!
 //! The clock is read before the first operation of a batch and behind its last one. So its time holds what a loop does
 //! for each of them as well: building the element or checking it, and noting its number. The floor is the same at each
-//! end, with elements that stay in memory of its core. A batch is of operations that succeeded one after the other: a failed attempt begins it anew with
-//! the operation that failed, unless failed attempts are measured. Elements carry their numbers.
+//! end, with elements that stay in memory of its core. A batch is of operations that succeeded one after the other: a
+//! failed attempt begins it anew with the operation that failed, unless failed attempts are measured. Elements carry
+//! their numbers.
 
 use std::hint::black_box;
 use std::num::NonZeroU64;

@@ -81,8 +81,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     reading: &[
         "enqueue, dequeue: The time of one operation, the time stamp included.",
         "latency: From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
-        "batch: The time of several operations of one end together (--per-stamp), one after the other; its mean is that \
-         time divided by their number.",
+        "batch: The time of several operations of one end together (--per-stamp), one after the other; its mean is \
+         that time divided by their number.",
         "intended: From when the schedule wanted the element sent: a sender that was stalled does not hide what that \
          caused.",
         "medians over runs: Each figure is the median over the runs of its point. Two modes: the runs fall into two \

@@ -113,10 +113,10 @@ pub fn reported_counter_rate() -> Option<f64> {
 /// The counter read without fences.
 ///
 /// For operations that take little more than a fence. Without it a processor that executes out of order may read the
-/// counter before instructions in front of it have ended, or after some behind it have begun: as many as it has under way
-/// at once, some hundred. So a time may be too short or too long by that, which is as long as a line of another core's
-/// cache takes to come, and what is between two times is as uncertain. The readings of a thread were not seen to fall (a
-/// test below, AMD EPYC, 29 November 2026); the manuals do not promise it.
+/// counter before instructions in front of it have ended, or after some behind it have begun: as many as it has under
+/// way at once, some hundred. So a time may be too short or too long by that, which is as long as a line of another
+/// core's cache takes to come, and what is between two times is as uncertain. The readings of a thread were not seen to
+/// fall (a test below, AMD EPYC, 29 November 2026); the manuals do not promise it.
 #[derive(Debug, Clone, Copy)]
 pub struct UnfencedCounter(Counter);
 

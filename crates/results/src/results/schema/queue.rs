@@ -151,8 +151,8 @@ columns! {
         "whether the time of failed attempts belongs to the operation that succeeded at last").data(Data::Flag);
     RETRY = setting("retry", "what an end does between two attempts: none, pause or backoff");
     CLOCK = setting("clock", "clock of all stamps and waits");
-    PER_STAMP = setting("per_stamp", "operations of a batch, which are timed together (--per-stamp); empty where each is \
-        timed by itself").whole();
+    PER_STAMP = setting("per_stamp", "operations of a batch, which are timed together (--per-stamp); empty where each \
+        is timed by itself").whole();
     COUNT = setting("count", "elements that are measured in a round; with a duration known once the rate is")
         .whole().over(Over::Median);
     DURATION = setting("duration_ns", "how long a round is measured, by the rate that a short run finds before").whole();
@@ -184,11 +184,13 @@ columns! {
         "batches of enqueues that were timed; an attempt that found the queue full ends one without a time");
     DEQUEUE_BATCHES = count("dequeue_batches",
         "batches of dequeues that were timed; an attempt that found the queue empty ends one without a time");
-    ENQUEUES_BATCHED = measured("enqueues_in_batches_percent", "enqueues of a round that are in batches that were timed: \
-        so many one after the other that none found the queue full, unless failed attempts are measured", 1)
+    ENQUEUES_BATCHED = measured("enqueues_in_batches_percent",
+        "enqueues of a round that are in batches that were timed: as many in a row as a batch has, of which none found \
+         the queue full, unless failed attempts are measured", 1)
         .better(Better::Neither).title("enqueues in batches");
-    DEQUEUES_BATCHED = measured("dequeues_in_batches_percent", "dequeues of a round that are in batches that were timed: \
-        so many one after the other that none found the queue empty, unless failed attempts are measured", 1)
+    DEQUEUES_BATCHED = measured("dequeues_in_batches_percent",
+        "dequeues of a round that are in batches that were timed: as many in a row as a batch has, of which none found \
+         the queue empty, unless failed attempts are measured", 1)
         .better(Better::Neither).title("dequeues in batches");
     THROUGHPUT = measured("throughput_per_s",
         "elements in a second, over the intervals from the first dequeue to the last, by the receiver's clock; of \
