@@ -116,7 +116,16 @@ fn batches_have_their_own_columns_and_say_of_how_many_they_are() {
         })
         .unwrap();
     assert!(point.join("enqueue_batch.hgrm").exists() && !point.join("latency.hgrm").exists());
-    let is = &json(&point.join("settings.json"))["obtained"]["queue_is"];
+    let document = json(&point.join("settings.json"));
+    let by = &document["obtained"]["queue_is_by"];
+    assert!(by["first_level_bytes"].as_u64().unwrap() > 0, "{by}");
+    assert!(by["is_assumed"].is_boolean(), "{by}");
+    let words = "plot percentiles results --metric enqueue-batch --out batches.svg";
+    common::ends(folder, words, 0);
+    common::ends(folder, "report results --out report.html", 0);
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    page.has(&["enqueue batch mean"]);
+    let is = &document["obtained"]["queue_is"];
     assert!(is.as_str().unwrap().starts_with("baton-"), "{is}");
     let all = rows(&results.join("summary.csv"));
     let of = |name: &str| &all.iter().find(|row| row["queue"] == name).unwrap()["queue_is"];
