@@ -113,10 +113,9 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, the key that rows are sorted by, mostly its text, and its other text.
 type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
-fn settings() -> [SettingColumn; 13] {
+fn settings() -> [SettingColumn; 12] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
-        (Heading::text("queue is"), columns::QUEUE_IS, None),
         (Heading::text("ends"), columns::ENDS, None),
         (Heading::number("capacity", ""), columns::CAPACITY, None),
         (Heading::number("size", "B"), columns::PAYLOAD, None),
@@ -210,9 +209,12 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
     let mut seen = HashSet::new();
     figures.retain(|(_, column, _)| seen.insert(column.name));
     let figures = figures.into_iter();
-    let through = (Heading::number("through", ""), columns::THROUGHPUT);
+    let more = [
+        (Heading::number("through", ""), columns::THROUGHPUT),
+        (Heading::text("queue is"), columns::QUEUE_IS),
+    ];
     let figures = figures.map(|(heading, column, _)| (heading, column));
-    let all = settings.into_iter().chain([through]).chain(figures);
+    let all = settings.into_iter().chain(more).chain(figures);
     all.map(|(heading, column)| (heading.title().to_owned(), column))
         .collect()
 }
@@ -403,6 +405,9 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         finished.iter().all(FinishedPoint::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
+    // No setting that rows are told apart by.
+    let names_queue = (finished.iter()).any(|one| !one.text(&columns::QUEUE_IS).is_empty());
+    headings.extend(names_queue.then(|| Heading::text("queue is").first()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());
     headings.extend(has_marks.then(|| Heading::text("mark").first()));
     let mut table = Table::new(headings);
@@ -419,6 +424,7 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         cells.push(interval(one.bounds(&columns::THROUGHPUT), per_s, 2));
         let figures = figures.iter();
         cells.extend(figures.map(|(_, column, decimals)| number(one.number(column), *decimals)));
+        cells.extend(names_queue.then(|| one.text(&columns::QUEUE_IS)));
         cells.extend(has_marks.then(|| one.in_a_word().unwrap_or_default().to_owned()));
         table.row(cells);
     }

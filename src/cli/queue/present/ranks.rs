@@ -56,8 +56,8 @@ fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Vec<RankingFigure> {
 /// The settings of a row but for its queue, and what follows from that.
 fn others(one: &FinishedPoint) -> Vec<String> {
     let cells = settings().into_iter().zip(setting_cells(one));
-    let of_queue = [columns::QUEUE, columns::QUEUE_IS, columns::ENDS];
-    let is_of_queue = |column: &Column| of_queue.iter().any(|one| one.name == column.name);
+    let is_of_queue =
+        |column: &Column| [columns::QUEUE.name, columns::ENDS.name].contains(&column.name);
     let cells = cells.filter(|((_, column, _), _)| !is_of_queue(column));
     cells.map(|(_, cell)| cell).collect()
 }
@@ -80,8 +80,7 @@ pub(super) fn ranks(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         .collect();
     let titles: Vec<Heading> = settings()
         .into_iter()
-        // What a row is of.
-        .skip(3)
+        .skip(2)
         .map(|(heading, ..)| heading)
         .collect();
     let mut text = String::new();
