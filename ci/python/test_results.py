@@ -125,9 +125,22 @@ class Fabrics(Folder):
 
 
 class Queues(Folder):
+    def test_the_bounds_of_a_median_leave_out_what_chance_may(self):
+        self.assertEqual(queues.bounds([3, 1, 2]), (2, 1, 3))
+        self.assertEqual(queues.bounds(range(6)), (2.5, 0, 5))
+        self.assertEqual(queues.bounds(range(9)), (4, 1, 7))
+        self.assertEqual(queues.bounds(range(21)), (10, 5, 15))
+
+    def test_two_queues_are_compared_round_by_round(self):
+        self.table("runs.csv", "capacity,payload_bytes,queue,round,p50_ns", "64,8,a,0,4", "64,8,b,0,2", "64,8,a,1,9",
+                   "64,8,b,1,3", "64,8,a,2,", "64,8,b,2,5")
+        found = queues.by_round(self.folder / "runs.csv", "p50_ns")
+        self.assertEqual(queues.ratio_of("a", "b", found[8, 64]), (2.5, 2, 3))
+        self.assertIsNone(queues.ratio_of("a", "c", found[8, 64]))
+
     def verdict(self, what, own, other):
         by_queue = {"baton": dict(enumerate(own)), "rtrb": dict(enumerate(other)), queues.CALLED: {0: 99, 1: 99, 2: 99}}
-        return queues.verdict((64, 8), what, by_queue, "baton", 3)[:2]
+        return queues.verdict((64, 8), what, by_queue, 3)[:2]
 
     def test_our_own_queue_is_the_best_in_the_median_of_all_places(self):
         self.assertTrue(self.verdict("throughput", [10, 10, 8], [9, 9, 9])[0])
@@ -138,6 +151,25 @@ class Queues(Folder):
         self.assertFalse(self.verdict("throughput", [10, 10], [9, 9, 9])[0])
         met, said = self.verdict("throughput", [], [9, 9, 9])
         self.assertTrue(not met and "no place has figures" in said)
+
+    def test_our_own_queue_has_to_win_by_its_limit_and_not_against_itself(self):
+        self.assertFalse(self.verdict("throughput", [10.4] * 3, [10] * 3)[0])
+        self.assertTrue(self.verdict("throughput", [10.5] * 3, [10] * 3)[0])
+        self.assertTrue(self.verdict("median latency", [10] * 3, [10] * 3)[0])
+        by_queue = {"baton": {0: 20}, "rtrb:batch=1": {0: 10}, "baton-batching:batch=64": {0: 99}}
+        self.assertTrue(queues.verdict((64, 8), "throughput", by_queue, 1)[0])
+
+    def test_the_choice_may_not_cost_more_than_its_limit(self):
+        def choice(what, own):
+            by_queue = {"baton": {0: own}, "baton-batching": {0: 100}, "baton-demoting": {0: 100}, "rtrb": {0: 1}}
+            return queues.choice(what, by_queue, 1)
+
+        self.assertTrue(choice("throughput", 95)[0])
+        right, said = choice("throughput", 94)
+        self.assertTrue(not right and "NOT MET" in said and "at least 0.95" in said)
+        self.assertTrue(choice("median latency", 105)[0])
+        self.assertFalse(choice("median latency", 106)[0])
+        self.assertEqual(queues.choice("throughput", {"baton": {0: 1}, "rtrb": {0: 2}}, 1), (True, ""))
 
     def test_figures_are_those_of_the_summary(self):
         self.table("place/summary.csv", "capacity,payload_bytes,queue,rounds,p50_ns", "64,8,baton,2,2",

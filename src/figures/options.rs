@@ -40,8 +40,9 @@ pub(super) struct Size {
 
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Settings {
-    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded;
-    /// in matrix half-round-trip, one-way, of a fabric excess or lost, of CPUs stream
+    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, enqueue-batch,
+    /// dequeue-batch, jump, difference, loaded; in matrix half-round-trip, one-way, of a fabric excess or lost, of CPUs
+    /// stream, of NUMA nodes latency or bandwidth
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
     pub metric: Vec<String>,
 

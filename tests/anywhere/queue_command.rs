@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::program::{Ended, Program, until};
 use common::{end_after_signal, figure, hcabench, json, number, rows};
+use hcabench::time::{AnyClock, ClockKind, UnfencedCounter};
 use nix::sys::signal::Signal;
 
 /// The TSC may not be trusted where the tests run.
@@ -66,6 +67,111 @@ fn a_run_leaves_whole_files() {
         // None where there is no git to ask.
         let commit = serde_json::json!(option_env!("HCABENCH_COMMIT"));
         assert_eq!(settings["hcabench"]["commit"], commit);
+    }
+}
+
+#[test]
+fn batches_have_their_own_columns_and_say_of_how_many_they_are() {
+    let folder = &*temporary("");
+    let words = "--queue lamport,baton --per-stamp 16 --count 20000 --warmup 1ms --repeat 6";
+    let ended = done(folder, words);
+    ended.stdout.has(&[
+        "per stamp 16",
+        "batch of enqueues",
+        "enqueue batch mean",
+        "batches",
+        "queue is",
+    ]);
+    let results = folder.join("results");
+    for row in rows(&results.join("summary.csv")) {
+        assert_eq!((&*row["per_stamp"], &*row["elements_lost"]), ("16", "0"));
+        let figure = |column: &str| figure(&row, column);
+        // Rounded to a tenth and a hundredth.
+        let each = figure("enqueue_batch_p50_ns") / 16.0;
+        assert!(
+            (each - figure("enqueue_batch_each_ns")).abs() < 0.02,
+            "{row:?}"
+        );
+        assert!((1.0..=6.0 * 20000.0 / 16.0).contains(&figure("enqueue_batches")));
+        assert!((0.0..=100.0).contains(&figure("enqueues_in_batches_percent")));
+        assert!(figure("enqueue_batch_floor_p50_ns") > 0.0 && figure("throughput_per_s") > 0.0);
+        for empty in [
+            "enqueue_p50_ns",
+            "latency_p50_ns",
+            "enqueue_floor_p50_ns",
+            "depth_max",
+        ] {
+            assert_eq!(row[empty], "", "{empty}");
+        }
+    }
+    let point = "baton-cap1024-8B-max-recv_max";
+    let point = fs::read_dir(&results)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with(point)
+        })
+        .unwrap();
+    assert!(point.join("enqueue_batch.hgrm").exists() && !point.join("latency.hgrm").exists());
+    let document = json(&point.join("settings.json"));
+    let by = &document["obtained"]["queue_is_by"];
+    assert!(by["first_level_bytes"].as_u64().unwrap() > 0, "{by}");
+    assert!(by["is_assumed"].is_boolean(), "{by}");
+    let words = "plot percentiles results --metric enqueue-batch --out batches.svg";
+    common::ends(folder, words, 0);
+    common::ends(folder, "report results --out report.html", 0);
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    page.has(&["enqueue batch mean"]);
+    let is = &document["obtained"]["queue_is"];
+    assert!(is.as_str().unwrap().starts_with("baton-"), "{is}");
+    let all = rows(&results.join("summary.csv"));
+    let of = |name: &str| &all.iter().find(|row| row["queue"] == name).unwrap()["queue_is"];
+    assert_eq!(
+        (of("lamport").as_str(), Some(of("baton").as_str())),
+        ("", is.as_str())
+    );
+}
+
+/// Where nothing vouches for the counter the clock is refused, as it is with fences.
+#[test]
+fn the_counter_without_fences_is_a_clock_of_the_same_rate() {
+    let folder = &*temporary("");
+    let run = |clock: &str| {
+        let words =
+            "--queue lamport --load constant-rate --rate 100k --count 2000 --warmup 1ms --repeat 1";
+        hcabench(
+            folder,
+            &format!("queue {words} --clock {clock} --force --out {clock}"),
+        )
+    };
+    if let Err(reason) = AnyClock::prepare(ClockKind::Counter) {
+        for clock in ["counter", "counter-unfenced"] {
+            run(clock)
+                .ends(1)
+                .stderr
+                .has(&[reason.to_string().split(':').next().unwrap()]);
+        }
+        return;
+    }
+    for (clock, name) in [
+        ("counter", ClockKind::Counter.name()),
+        ("counter-unfenced", UnfencedCounter::NAME),
+    ] {
+        run(clock).ends(0);
+        let row = &rows(&folder.join(clock).join("summary.csv"))[0];
+        assert_eq!(row["clock"], name);
+        let rate = figure(row, "sent_per_s");
+        let has_latency = clock == "counter";
+        for column in ["latency_p50_ns", "intended_latency_p50_ns", "depth_max"] {
+            assert_eq!(!row[column].is_empty(), has_latency, "{clock}: {column}");
+        }
+        assert!(figure(row, "enqueue_p50_ns") >= 0.0 && figure(row, "dequeue_p50_ns") >= 0.0);
+        // Another unit would be far off, other load is not.
+        assert!((1e4..1e6).contains(&rate), "{clock}: {rate}");
+        assert!(figure(row, "sender_stamp_ns") > 0.0);
     }
 }
 

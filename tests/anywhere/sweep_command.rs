@@ -366,6 +366,8 @@ fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
         measure_failed: false,
         retry: Retry::None,
         clock: ClockKind::Monotonic,
+        unfenced: false,
+        per_stamp: 1,
         priority: None,
         timeout: Duration::from_secs(60),
         huge_pages: HugePagePolicy::Off,

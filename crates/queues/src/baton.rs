@@ -1,108 +1,234 @@
-//! Baton: our own queue; news and element travel in one cache line, and no index does.
+//! Baton: our own queue. Which of our two it is follows from what is known before it is made, so that no operation
+//! asks.
 //!
-//! - *The slot tells whether it is full*, as in FastForward: an index beside it is a second line that the receiver has
-//!   to wait for, and half as much latency again. Each slot is given back at once.
-//! - *The sender fills batches*: it looks at the last slot of a batch, as in B-Queue. The receiver empties slots in
-//!   order, so if that one is empty, all from the sender's place up to there are. Else it looks at the next slot, so
-//!   that the capacity is exact. A batch is up to half of the ring. Between two looks the sender compares its place
-//!   with the end of the batch, and reads nothing that the receiver writes.
-//! - *The receiver is that of FastForward.* Slots that are emptied line by line, or counted in an index that the sender
-//!   looks at, were slower. So was one that works up to the end of a line or of the array.
-//! - *Who finds nothing should pause for a moment*, which is up to who calls: else the processor looks ahead several
-//!   times, and has to take all of it back when the line changes, just when the element arrives.
-//! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.
+//! | it is | where |
+//! | --- | --- |
+//! | [`demoting`](super::demoting) | the processor has `cldemote`, the ends run on two cores, and the slots are [few enough](Baton::of) |
+//! | [`batching`](super::batching) | everywhere else |
 //!
-//! Sender and receiver came of measurements on an AMD EPYC, which has no `cldemote`. For processors that have it there
-//! is [`demoting`](super::demoting), of whose measurements the rest is.
+//! The registry hands out the one or the other as a type: a loop over `baton` has the instructions of a loop over
+//! `baton-demoting` or `baton-batching`, which stay in the list, to compare with. `ci/measure sweep-batons` measures
+//! both over capacities and sizes, and prints where they cross.
 
-use crossbeam_utils::CachePadded;
+use hcabench_platform::host::CoreCaches;
 
-use crate::element::Words;
-use crate::fastforward;
-use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
-use crate::slots::{FusedSlot, SharedSlots, check_capacity};
+use super::demoting::{LARGEST_DEMOTED_KIB, LINE};
 
-/// The queue of this file.
-#[derive(Debug)]
-pub struct Baton;
-
-/// The end that sends.
-#[derive(Debug)]
-#[repr(align(128))]
-pub struct BatchSender<const N: usize> {
-    slots: SharedSlots<FusedSlot<N>>,
-    /// The next slot, or their number.
-    next: usize,
-    /// The end of the batch, at most the number of slots: those from the next one up to it are empty.
-    end: usize,
-    /// A batch ends before an index that has none of these bits, and at the end of the array.
-    inside_batch: usize,
+/// What is known of a queue before it is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// Elements that it holds.
+    pub capacity: usize,
+    /// Words of an element.
+    pub words: usize,
+    /// The CPUs of its sender and its receiver.
+    pub cpus: [usize; 2],
+    /// Whether its receiver runs on the same core, as an SMT sibling or on the same CPU.
+    pub shares_core: bool,
 }
 
-impl<const N: usize> BatchSender<N> {
-    fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
-        // The largest power of two up to half of the slots, rounded up. Of a longer batch the last slot is often full.
-        let longest = 1 << slots.count().div_ceil(2).ilog2();
-        BatchSender {
-            slots,
-            next: 0,
-            end: 0,
-            inside_batch: longest - 1,
+impl From<usize> for QueueSpec {
+    /// A queue of this capacity, for elements of one word, from CPU 0 to another core like it.
+    fn from(capacity: usize) -> Self {
+        QueueSpec {
+            capacity,
+            words: 1,
+            cpus: [0; 2],
+            shares_core: false,
+        }
+    }
+}
+
+/// Which of our queues `baton` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baton {
+    /// The one that fills batches.
+    Batching,
+    /// The one that demotes lines.
+    Demoting,
+}
+
+/// A queue that was chosen, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Its name in the registry.
+    pub queue: &'static str,
+    /// What decided, beside the size of elements and the capacity.
+    pub grounds: Grounds,
+}
+
+/// What is known of the cores of both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Grounds {
+    /// The smaller of their first-level caches.
+    pub first_level_bytes: u64,
+    /// Whether the system does not report it for both, so that the one of the processor that was measured is assumed.
+    pub is_assumed: bool,
+    /// Whether the processor has the instruction `cldemote`.
+    pub can_demote: bool,
+    /// Whether both ends run on one core.
+    pub shares_core: bool,
+}
+
+impl Grounds {
+    fn new(caches: [CoreCaches; 2], shares_core: bool) -> Self {
+        let [of_sender, of_receiver] = caches.map(|of| of.first_level_bytes);
+        let smaller = of_sender
+            .zip(of_receiver)
+            .map(|(one, other)| one.min(other));
+        Grounds {
+            first_level_bytes: smaller.unwrap_or(MEASURED_FIRST_LEVEL),
+            is_assumed: smaller.is_none(),
+            can_demote: caches.iter().all(|of| of.can_demote),
+            shares_core,
         }
     }
 
-    /// Begins a batch: the longest one if its last slot is empty, else that of the next slot. False if that is full.
-    #[inline(always)]
-    fn begin(&mut self) -> bool {
-        if self.next == self.slots.count() {
-            self.next = 0;
-        }
-        let longest = ((self.next | self.inside_batch) + 1).min(self.slots.count());
-        // SAFETY: the end of a batch is at least 1, and at most the number of slots.
-        self.end = if unsafe { self.slots.at(longest - 1) }.is_empty() {
-            longest
-        // SAFETY: less than the number of slots.
-        } else if unsafe { self.slots.at(self.next) }.is_empty() {
-            self.next + 1
-        } else {
-            self.next
+    /// Those of this machine.
+    fn of(spec: &QueueSpec) -> Self {
+        // Interpreters and model checkers have no such files, and try both by their own names.
+        let caches = match cfg!(any(miri, loom)) {
+            true => [CoreCaches::default(); 2],
+            false => spec.cpus.map(CoreCaches::of_cpu),
         };
-        self.next != self.end
+        Self::new(caches, spec.shares_core)
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for SendOnly<BatchSender<N>> {
-    #[inline(always)]
-    fn enqueue(&mut self, element: Words<N>) -> bool {
-        let filling = &mut self.0;
-        if filling.next == filling.end && !filling.begin() {
-            return false;
+/// The first-level cache of the processor that the constants below are from, a Xeon of the Sapphire Rapids generation.
+const MEASURED_FIRST_LEVEL: u64 = 48 << 10;
+
+/// Lines of a ring up to which demoting pays where a line has several elements: interpolated, to be swept (`ci/measure
+/// sweep-batons`). At 8 lines (64 elements of 8 B) it won on that Xeon, at 128 lines (1024 elements) filling batches
+/// did: between them, by their ratio, lies 32. With so few lines the ends meet on the same one most of the time. With
+/// more, a batch keeps them apart, and a demoted line still has to come back for its other elements.
+const FEW_LINES: usize = 32;
+
+impl Baton {
+    /// All that it can be.
+    pub const ALL: [Baton; 2] = [Baton::Batching, Baton::Demoting];
+
+    /// The one for a queue on this machine, and by what.
+    pub fn choice(spec: &QueueSpec) -> Choice {
+        let grounds = Grounds::of(spec);
+        Choice {
+            queue: Self::on(spec, &grounds).name(),
+            grounds,
         }
-        // SAFETY: less than the end of the batch, which is at most the number of slots. This slot, or the last of the
-        // batch, which the receiver empties after it, was seen empty; and this is the only sender.
-        unsafe { filling.slots.at(filling.next).put(&element) };
-        filling.next += 1;
-        true
+    }
+
+    /// The one for a queue on such cores. Where an element fills its lines, each operation moves them from core to
+    /// core, and demoting them won at 4 and at 64 KiB of slots. Above some first-level caches they have left these by
+    /// themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. That border is interpolated
+    /// too, and the proportion assumed. Between two threads of a core nothing moves, so that demoting would only send
+    /// it away.
+    fn on(spec: &QueueSpec, grounds: &Grounds) -> Self {
+        let first_level = grounds.first_level_bytes.min(MEASURED_FIRST_LEVEL);
+        let scaled = ((LARGEST_DEMOTED_KIB as u64) << 10) * first_level / MEASURED_FIRST_LEVEL;
+        let most_words = match spec.words < LINE {
+            true => FEW_LINES * LINE,
+            false => scaled as usize / size_of::<u64>(),
+        };
+        let has_few = spec.capacity.saturating_mul(spec.words) <= most_words;
+        match grounds.can_demote && !grounds.shares_core && has_few {
+            true => Baton::Demoting,
+            false => Baton::Batching,
+        }
+    }
+
+    /// Its name in the registry.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Baton::Batching => "baton-batching",
+            Baton::Demoting => "baton-demoting",
+        }
+    }
+
+    /// Whether it is the one that demotes.
+    pub(super) fn demotes(spec: &QueueSpec) -> bool {
+        Self::on(spec, &Grounds::of(spec)) == Baton::Demoting
     }
 }
 
-impl<const N: usize> Receiver<Words<N>>
-    for ReceiveOnly<CachePadded<fastforward::FastForwardEnd<N>>>
-{
-    #[inline(always)]
-    fn dequeue(&mut self) -> Option<Words<N>> {
-        // SAFETY: an `ReceiveOnly` is the only receiver.
-        unsafe { self.0.take(None) }
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const XEON: CoreCaches = CoreCaches {
+        first_level_bytes: Some(48 << 10),
+        can_demote: true,
+    };
+
+    fn made(capacity: usize, bytes: usize, caches: &CoreCaches) -> Baton {
+        let spec = QueueSpec {
+            words: bytes / 8,
+            ..QueueSpec::from(capacity)
+        };
+        Baton::on(&spec, &Grounds::new([*caches; 2], false))
     }
-}
 
-impl<const N: usize> Queue<Words<N>> for Baton {
-    type Sender = SendOnly<BatchSender<N>>;
-    type Receiver = ReceiveOnly<CachePadded<fastforward::FastForwardEnd<N>>>;
+    #[test]
+    fn each_is_made_where_it_won() {
+        let found = |capacity, bytes| made(capacity, bytes, &XEON);
+        for (capacity, bytes) in [(64, 8), (64, 64), (1024, 64)] {
+            assert_eq!(found(capacity, bytes), Baton::Demoting);
+        }
+        for (capacity, bytes) in [(1024, 8), (65536, 8), (65536, 64)] {
+            assert_eq!(found(capacity, bytes), Baton::Batching);
+        }
+        // The borders.
+        let is = [
+            (256, 8),
+            (257, 8),
+            (2048, 64),
+            (2049, 64),
+            (512, 256),
+            (513, 256),
+        ]
+        .map(|(capacity, bytes)| found(capacity, bytes) == Baton::Demoting);
+        assert_eq!(is, [true, false, true, false, true, false]);
+        assert_eq!(found(usize::MAX, 256), Baton::Batching);
+    }
 
-    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
-        let slots = SharedSlots::new(check_capacity(capacity)?, FusedSlot::new);
-        let receiver = CachePadded::new(fastforward::FastForwardEnd::new(slots.clone()));
-        Ok((SendOnly(BatchSender::new(slots)), ReceiveOnly(receiver)))
+    #[test]
+    fn nothing_is_demoted_without_the_instruction_or_within_a_core() {
+        let without = CoreCaches {
+            can_demote: false,
+            ..XEON
+        };
+        assert_eq!(made(64, 64, &without), Baton::Batching);
+        let on = |caches, shares_core| {
+            Baton::on(&QueueSpec::from(64), &Grounds::new(caches, shares_core))
+        };
+        assert_eq!(on([XEON; 2], false), Baton::Demoting);
+        assert_eq!(on([XEON; 2], true), Baton::Batching);
+        assert_eq!(on([XEON, without], false), Baton::Batching);
+    }
+
+    #[test]
+    fn a_smaller_first_level_cache_keeps_less() {
+        let of = |bytes| CoreCaches {
+            first_level_bytes: bytes,
+            ..XEON
+        };
+        assert_eq!(made(2048, 64, &of(Some(32 << 10))), Baton::Batching);
+        assert_eq!(made(1024, 64, &of(Some(32 << 10))), Baton::Demoting);
+        // No more than was measured, and that where nothing is known.
+        assert_eq!(made(2049, 64, &of(Some(96 << 10))), Baton::Batching);
+        assert_eq!(made(2048, 64, &of(None)), Baton::Demoting);
+        // The smaller one decides, whichever end has it, and what is assumed is stated.
+        let both = [of(Some(32 << 10)), XEON];
+        for caches in [both, [both[1], both[0]]] {
+            let grounds = Grounds::new(caches, false);
+            assert_eq!(
+                (grounds.first_level_bytes, grounds.is_assumed),
+                (32 << 10, false)
+            );
+        }
+        let grounds = Grounds::new([XEON, of(None)], false);
+        assert_eq!(
+            (grounds.first_level_bytes, grounds.is_assumed),
+            (48 << 10, true)
+        );
     }
 }

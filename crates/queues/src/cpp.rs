@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use cpp_queues::Functions;
 
-use super::Baton;
 use super::crates::touched;
 use super::element::Words;
 use super::interface::{
@@ -147,12 +146,9 @@ impl<K: CppQueueKind, const N: usize> Queue<Words<N>> for Cpp<K> {
     }
 }
 
-type BatonSender<const N: usize> = <Baton as Queue<Words<N>>>::Sender;
-type BatonReceiver<const N: usize> = <Baton as Queue<Words<N>>>::Receiver;
-
 /// Our own queue behind calls of the same kind: what it loses by them is what the bridge costs.
 #[derive(Debug)]
-pub struct BatonByCall;
+pub struct BatonByCall<Q>(PhantomData<Q>);
 
 /// An end of it, elsewhere, as those of C++ are.
 #[derive(Debug)]
@@ -161,8 +157,8 @@ pub struct BoxedEnd<E>(Box<E>);
 /// # Safety
 /// The end is there, and no other thread uses it; the element is there.
 #[inline(never)]
-unsafe extern "C" fn call_enqueue<const N: usize>(
-    end: *mut BatonSender<N>,
+unsafe extern "C" fn call_enqueue<S: Sender<Words<N>>, const N: usize>(
+    end: *mut S,
     element: *const [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -172,8 +168,8 @@ unsafe extern "C" fn call_enqueue<const N: usize>(
 /// # Safety
 /// The end is there, and no other thread uses it; there is room for an element.
 #[inline(never)]
-unsafe extern "C" fn call_dequeue<const N: usize>(
-    end: *mut BatonReceiver<N>,
+unsafe extern "C" fn call_dequeue<R: Receiver<Words<N>>, const N: usize>(
+    end: *mut R,
     element: *mut [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -187,7 +183,7 @@ unsafe extern "C" fn call_dequeue<const N: usize>(
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for BoxedEnd<BatonSender<N>> {
+impl<S: Sender<Words<N>>, const N: usize> Sender<Words<N>> for BoxedEnd<S> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         // SAFETY: both are borrowed here, the end mutably.
@@ -195,7 +191,7 @@ impl<const N: usize> Sender<Words<N>> for BoxedEnd<BatonSender<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for BoxedEnd<BatonReceiver<N>> {
+impl<R: Receiver<Words<N>>, const N: usize> Receiver<Words<N>> for BoxedEnd<R> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let mut words = [0; N];
@@ -205,12 +201,12 @@ impl<const N: usize> Receiver<Words<N>> for BoxedEnd<BatonReceiver<N>> {
     }
 }
 
-impl<const N: usize> Queue<Words<N>> for BatonByCall {
-    type Sender = BoxedEnd<BatonSender<N>>;
-    type Receiver = BoxedEnd<BatonReceiver<N>>;
+impl<Q: Queue<Words<N>>, const N: usize> Queue<Words<N>> for BatonByCall<Q> {
+    type Sender = BoxedEnd<Q::Sender>;
+    type Receiver = BoxedEnd<Q::Receiver>;
 
     fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, Words<N>> {
-        let (sender, receiver) = <Baton as Queue<Words<N>>>::starting_at(capacity, start)?;
+        let (sender, receiver) = Q::starting_at(capacity, start)?;
         Ok((BoxedEnd(Box::new(sender)), BoxedEnd(Box::new(receiver))))
     }
 }

@@ -1,4 +1,5 @@
-//! The baton that demotes: our own queue for processors with `cldemote`, with slots as in [`baton`](super::baton).
+//! The baton that demotes: our own queue for processors with `cldemote`, with slots as in
+//! [`batching`](super::batching). [`baton`](super::baton) decides where it is made.
 //!
 //! What was measured, with elements of 8 bytes between two cores of a Xeon of the Sapphire Rapids generation, and what
 //! came of it:
@@ -22,12 +23,20 @@
 
 use crate::element::Words;
 use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
 pub(super) const LINE: usize = 8;
-/// The largest array of which lines are demoted, in words: 128 KiB, a few first-level caches.
-const LARGEST_DEMOTED: usize = 1 << 14;
+/// The largest array of which lines are demoted, in KiB: a few first-level caches.
+pub(super) const LARGEST_DEMOTED_KIB: usize = 128;
+
+/// What can be chosen, to find out where demoting pays.
+pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::number(
+    "largest",
+    LARGEST_DEMOTED_KIB,
+    "KiB of slots above which no line is demoted",
+)];
 
 /// The baton that demotes.
 #[derive(Debug)]
@@ -48,7 +57,12 @@ pub struct DemotingBatonEnd<const N: usize> {
 /// The bits of an index that show that a line has not ended: none where each slot has separate lines, all where no line
 /// is to be demoted.
 pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
-    if capacity * words > LARGEST_DEMOTED {
+    inside_line_up_to(LARGEST_DEMOTED_KIB, capacity, words)
+}
+
+/// The same where arrays of up to this many KiB are demoted.
+const fn inside_line_up_to(largest_kib: usize, capacity: usize, words: usize) -> usize {
+    if capacity * words > (largest_kib << 10) / size_of::<u64>() {
         usize::MAX
     } else if words < LINE {
         LINE / words - 1
@@ -58,8 +72,8 @@ pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
 }
 
 impl<const N: usize> DemotingBatonEnd<N> {
-    fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
-        let inside_line = inside_line(slots.count(), N);
+    fn new(slots: SharedSlots<FusedSlot<N>>, largest_kib: usize) -> Self {
+        let inside_line = inside_line_up_to(largest_kib, slots.count(), N);
         DemotingBatonEnd {
             slots,
             next: 0,
@@ -159,11 +173,16 @@ impl<const N: usize> Queue<Words<N>> for DemotingBaton {
     type Receiver = ReceiveOnly<DemotingBatonEnd<N>>;
 
     fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::with_parameters(capacity, &Parameters::default())
+    }
+
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
+        let [largest_kib] = given.values(&PARAMETERS, capacity);
         let slots = SharedSlots::new(capacity, FusedSlot::new);
         Ok((
-            SendOnly(DemotingBatonEnd::new(slots.clone())),
-            ReceiveOnly(DemotingBatonEnd::new(slots)),
+            SendOnly(DemotingBatonEnd::new(slots.clone(), largest_kib)),
+            ReceiveOnly(DemotingBatonEnd::new(slots, largest_kib)),
         ))
     }
 }
@@ -208,19 +227,24 @@ pub(super) mod tests {
         }
     }
 
-    fn baton_demotes<const N: usize>(capacity: usize, expected: &[usize]) {
-        let ends = <DemotingBaton as Queue<Words<N>>>::with_capacity(capacity).unwrap();
+    fn baton_demotes<const N: usize>(given: &str, capacity: usize, expected: &[usize]) {
+        let given = Parameters::parse(given, &PARAMETERS).unwrap();
+        let ends = <DemotingBaton as Queue<Words<N>>>::with_parameters(capacity, &given).unwrap();
         let first_slot = std::ptr::from_ref(ends.0.0.slot());
         demotes::<N, DemotingBaton>(capacity, ends, first_slot, expected);
     }
 
     #[test]
     fn each_end_gives_a_line_away_when_it_is_done_with_it() {
-        baton_demotes::<1>(24, &[7, 15, 23]);
+        let usual = "largest=128";
+        baton_demotes::<1>(usual, 24, &[7, 15, 23]);
         // The last line is not whole.
-        baton_demotes::<1>(20, &[7, 15]);
-        baton_demotes::<2>(8, &[3, 7]);
-        baton_demotes::<8>(3, &[0, 1, 2]);
-        baton_demotes::<1>((1 << 14) + 8, &[]);
+        baton_demotes::<1>(usual, 20, &[7, 15]);
+        baton_demotes::<2>(usual, 8, &[3, 7]);
+        baton_demotes::<8>(usual, 3, &[0, 1, 2]);
+        baton_demotes::<1>(usual, (1 << 14) + 8, &[]);
+        baton_demotes::<8>("largest=1", 16, &Vec::from_iter(0..16));
+        baton_demotes::<8>("largest=1", 17, &[]);
+        baton_demotes::<8>("largest=0", 1, &[]);
     }
 }

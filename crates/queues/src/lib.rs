@@ -1,10 +1,10 @@
 //! The queues, one file each: those written here, in `crates` those from crates.io, and in `cpp` those of C++.
 //!
-//! All but `Baton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
-//! parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs. Where
-//! that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to who
-//! calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and
-//! the capacity is kept exactly nevertheless.
+//! All but `BatchingBaton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published,
+//! with the parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs.
+//! Where that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to
+//! who calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them,
+//! and the capacity is kept exactly nevertheless.
 //!
 //! Each ordering has its reason beside it, in terms of the language's memory model, which both architectures keep: on
 //! x86-64 a load with acquire and a store with release are plain moves, and the reason shows only in what the compiler
@@ -42,7 +42,8 @@ mod sync;
 mod weakened;
 
 mod b_queue;
-mod baton;
+mod batching;
+pub mod baton;
 pub mod demoting;
 pub(crate) mod equeue;
 mod fastforward;
@@ -55,7 +56,7 @@ pub mod ring;
 mod sharded;
 
 pub(crate) use b_queue::BQueue;
-pub use baton::Baton;
+pub use batching::BatchingBaton;
 pub(crate) use demoting::DemotingBaton;
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;

@@ -13,8 +13,8 @@ use super::parameters::Parameters;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::weakened;
 use super::{
-    BQueue, Baton, DemotingBaton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer,
-    Sharded, TunedFastForward,
+    BQueue, BatchingBaton, DemotingBaton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks,
+    McRingBuffer, Sharded, TunedFastForward,
 };
 
 /// With a second word, that may only be read when the first one is there.
@@ -159,8 +159,8 @@ fn sharded_of_two_receivers() {
 #[test]
 fn one_sender_to_all() {
     explore(2, || {
-        let (first, here) = made::<Baton>(1);
-        let (second, there) = made::<Baton>(2);
+        let (first, here) = made::<BatchingBaton>(1);
+        let (second, there) = made::<BatchingBaton>(2);
         let sender = FanOutSender::new(vec![first, second]);
         let (sent, taken_here, taken_there) = send_to_two(sender, here, there, 3);
         let expected = |count| (1..=count).map(element).collect::<Vec<_>>();
@@ -224,7 +224,7 @@ check_all! {
     equeue: EQueue;
     ffq: Ffq;
     linked_blocks: LinkedBlocks;
-    baton: Baton;
+    batching_baton: BatchingBaton;
     demoting_baton: DemotingBaton;
     sharded: Sharded;
 }
@@ -259,7 +259,7 @@ fn batches() {
     check(4, || with::<BQueue, 2>(3, [2, 0]));
     check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
-    check(4, || made::<Baton>(3));
+    check(4, || made::<BatchingBaton>(3));
     check(4, || with::<TunedFastForward, 3>(16, [1, 1, 0]));
     check(3, || with::<TunedFastForward, 3>(2, [1, 1, 0]));
 }

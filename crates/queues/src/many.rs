@@ -53,7 +53,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::Baton;
+    use crate::BatchingBaton;
     use crate::element::{Element, Words};
     use crate::interface::{Queue, Receiver};
     use crate::parameters::Parameters;
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_sender_to_all_goes_on_where_one_was_full() {
-        let made = |capacity| <Baton as Queue<Words<1>>>::with_capacity(capacity).unwrap();
+        let made = |capacity| <BatchingBaton as Queue<Words<1>>>::with_capacity(capacity).unwrap();
         let ((first, mut at_first), (second, mut at_second)) = (made(4), made(1));
         let mut sender = FanOutSender::new(vec![first, second]);
         let element = |number| Words::from_words([number]);

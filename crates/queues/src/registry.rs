@@ -1,8 +1,9 @@
 //! Which queues there are. A new one is a file in this folder and a line here.
 //!
 //! A name is turned into a type by [`visit`], as `AnyClock::visit` does it for clocks: what the visitor
-//! does is compiled for each queue on its own.
+//! does is compiled for each queue on its own. `baton` is one of two types, by what is known before it is made.
 
+use super::baton::{Baton, Choice, QueueSpec};
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
 use super::parameters::{Parameter, Parameters};
@@ -63,7 +64,7 @@ pub struct Entry {
 macro_rules! registry {
     ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal
         $(, differs $differs:literal)? $(, parameters $parameters:expr)? $(, tuned $tuned:ty)?
-        $(, sized $($size:literal => $sized:ty)+)?;)+) => {
+        $(, sized $($size:literal => $sized:ty)+)? $(, where $suits:path => $chosen:ty)?;)+) => {
         /// All queues, in the order of a listing: our own, those of papers, those of crates.
         pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
             name: $name,
@@ -75,12 +76,19 @@ macro_rules! registry {
         },)+];
 
         /// Hands the queue of this name, with parameters behind it or without, to `user` as a type, which some queues
-        /// have for this capacity or with parameters alone; `None` when there is none of this name.
-        pub fn visit<U: QueueUser>(name: &str, capacity: usize, user: U) -> Option<U::Output> {
+        /// have for this capacity or with parameters alone, and `baton` by all that is known of the queue; `None` when
+        /// there is none of this name.
+        pub fn visit<U: QueueUser>(
+            name: &str,
+            spec: impl Into<QueueSpec>,
+            user: U,
+        ) -> Option<U::Output> {
+            let spec = spec.into();
             match parts(name).0 {
                 $($(#[$condition])?
-                $name => Some(match capacity {
+                $name => Some(match spec.capacity {
                     $(_ if parts(name).1.is_some() => user.with::<$tuned>(),)?
+                    $(_ if $suits(&spec) => user.with::<$chosen>(),)?
                     $($($size => user.with::<$sized>(),)+)?
                     _ => user.with::<$queue>(),
                 }),)+
@@ -91,9 +99,15 @@ macro_rules! registry {
 }
 
 registry! {
-    Here super::Baton: "baton", Spsc, "hcabench";
+    Here super::BatchingBaton: "baton", Spsc, "hcabench",
+        differs "baton-demoting or baton-batching, by the size of elements, the capacity, the caches of the processor \
+                 and the cores of the two ends",
+        where Baton::demotes => super::DemotingBaton;
+    Here super::BatchingBaton: "baton-batching", Spsc, "hcabench",
+        differs "its sender looks at the last place of a batch", parameters super::batching::PARAMETERS;
     Here super::DemotingBaton: "baton-demoting", Spsc, "hcabench",
-        differs "for processors with cldemote: its ends demote the cache lines that they are done with";
+        differs "for processors with cldemote: its ends demote the cache lines that they are done with",
+        parameters super::demoting::PARAMETERS;
     Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
         differs "the indices have separate cache lines";
     Here super::FastForward: "fastforward", Spsc,
@@ -138,8 +152,9 @@ registry! {
         "Rust's standard library, mpsc::sync_channel";
     #[cfg(feature = "competitors")] Crate crates::Flume: "flume", Mpmc, "crate flume 0.12, bounded";
     #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
-    #[cfg(feature = "cpp")] Here cpp::BatonByCall: "baton-by-call", Spsc, "hcabench",
-        differs "baton behind calls that are not inlined, as the queues of C++ are: what the bridge to them costs";
+    #[cfg(feature = "cpp")] Here cpp::BatonByCall<super::BatchingBaton>: "baton-by-call", Spsc, "hcabench",
+        differs "baton behind calls that are not inlined, as the queues of C++ are: what the bridge to them costs",
+        where Baton::demotes => cpp::BatonByCall<super::DemotingBaton>;
     #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::BoostSpsc>: "boost-spsc", Spsc,
         "Boost.Lockfree as installed where this was built, spsc_queue of a capacity chosen at run time";
     #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::ReaderWriterQueue>: "reader-writer-queue", Spsc,
@@ -171,6 +186,13 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == parts(name).0)
 }
 
+/// Which queue it is where that follows from what is known of it; `None` of a name that is always the same.
+pub fn chosen(name: &str, spec: &QueueSpec) -> Option<Choice> {
+    ["baton", "baton-by-call"]
+        .contains(&parts(name).0)
+        .then(|| Baton::choice(spec))
+}
+
 /// The parameters that follow the name of a queue.
 ///
 /// # Errors
@@ -185,6 +207,11 @@ pub fn given(name: &str) -> Result<Parameters, String> {
 /// The names of all queues, in the same order.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
+}
+
+/// The names of all queues but those that `baton` can be: measured beside it, they would be the same code again.
+pub fn distinct_names() -> impl Iterator<Item = &'static str> {
+    names().filter(|name| !Baton::ALL.iter().any(|kind| kind.name() == *name))
 }
 
 /// Makes a queue once, for several senders and receivers.

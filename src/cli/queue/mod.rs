@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use self::values::StampClock;
 use super::cores::fastest_pair;
 use crate::arguments::UsageError;
 use crate::arguments::values::{List, count, cpu, memory_loads, named, number, one, seed, timeout};
 use crate::bench::Assignment;
-use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure, RoundLength};
+use crate::bench::queue::config::{Config, MOST_ELEMENTS, MOST_PER_STAMP, Measure, RoundLength};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
@@ -30,7 +31,7 @@ use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
 use crate::results::schema::queue as columns;
 use crate::terminal::output::OutputArguments;
-use crate::time::ClockKind;
+use crate::time::{ClockKind, UnfencedCounter};
 
 /// What an end does between two operations, as it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,7 +54,7 @@ pub(crate) struct QueueArguments {
     #[arg(long)]
     pub list: bool,
 
-    /// Measure these queues: all, or names (see --list)
+    /// Measure these queues: all (without those that baton can be), or names (see --list)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::queues)]
     pub queue: List<String>,
 
@@ -189,10 +190,18 @@ pub(crate) struct QueueArguments {
     )]
     pub retry: Retry,
 
-    /// Take stamps and time waits by this clock: monotonic, monotonic-raw, tsc (counter on aarch64) [default: tsc or
+    /// Take stamps and time waits by this clock: monotonic, monotonic-raw, tsc (counter on aarch64), tsc-unfenced
+    /// (counter-unfenced), which costs less, but lets the processor move instructions across a stamp: a time may be too
+    /// short or too long by as much as a cache line takes to come, and elements have no latency [default: tsc or
     /// counter where it can be trusted, else monotonic]
-    #[arg(long, value_name = "CLOCK", value_parser = one::<ClockKind>, help_heading = "Sweep")]
-    pub clock: Option<ClockKind>,
+    #[arg(long, value_name = "CLOCK", value_parser = values::clock, help_heading = "Sweep")]
+    pub clock: Option<StampClock>,
+
+    /// Time this many operations together, from 1 to 1024, and record the time of the batch and its mean: for
+    /// operations that take less than a stamp. Elements carry no stamps then, and have no latency
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_PER_STAMP)))]
+    pub per_stamp: u32,
 
     /// Give up a queue after this time without progress, not counting the pauses of the load; at least 1ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout, help_heading = "Sweep")]
@@ -348,9 +357,71 @@ impl QueueArguments {
         wirings.collect()
     }
 
+    /// Checks that what is asked of stamps has a meaning: both ways are for operations of two threads, one by one.
+    fn check_stamps(&self, clock: StampClock) -> Result<(), UsageError> {
+        let batches = format!("--per-stamp {}", self.per_stamp);
+        let unfenced = format!("--clock {}", UnfencedCounter::NAME);
+        let (has_batches, measure) = (self.per_stamp > 1, self.measure.name());
+        let refused = |option: &str, with: &str, allowed: &str| {
+            let text = format!("{option} has no meaning with {with}: it is allowed with {allowed}");
+            Err(UsageError(text))
+        };
+        for (option, is_given) in [(&batches, has_batches), (&unfenced, clock.unfenced)] {
+            if is_given && self.measure != Measure::Time {
+                return refused(option, &format!("--measure {measure}"), "time");
+            }
+            if is_given && self.is_many() {
+                let alone = "--producers 1 and --consumers 1, and without --scenario";
+                return refused(option, "several threads", alone);
+            }
+        }
+        if clock.unfenced && self.elements {
+            return refused(&unfenced, "--elements", "clocks with fences");
+        }
+        if !has_batches {
+            return Ok(());
+        }
+        // Something would come between two operations of a batch, or each would need a separate time.
+        let load = |option: &str, kind: LoadKind| {
+            let value = kind.to_possible_value();
+            format!("{option} {}", value.as_ref().map_or("", |it| it.get_name()))
+        };
+        for (with, is_given) in [
+            (unfenced, clock.unfenced),
+            (load("--load", self.load), self.load != LoadKind::None),
+            (
+                load("--receiver-load", self.receiver_load),
+                self.receiver_load != LoadKind::None,
+            ),
+            ("--load-curve".to_owned(), self.load_curve),
+            ("--elements".to_owned(), self.elements),
+        ] {
+            if is_given {
+                let allowed = "--load none, --receiver-load none and a clock with fences, and without --load-curve and \
+                               --elements";
+                return refused(&batches, &with, allowed);
+            }
+        }
+        match self.count {
+            // The first or the last element, at which the rate begins or ends, is in no batch with the others.
+            Some(count) if count <= u64::from(self.per_stamp) => Err(UsageError(format!(
+                "{batches} needs a --count of more than {}: with --count {count} no batch would be timed; use a \
+                 --per-stamp of at most {}, or a greater --count",
+                self.per_stamp,
+                (count - 1).max(1)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What is the same for all points.
     pub(crate) fn config(&self) -> Result<Config, UsageError> {
         let usual = if self.is_many() { USUAL_OF_MANY } else { USUAL };
+        let clock = self.clock.unwrap_or_else(|| StampClock {
+            kind: ClockKind::finest(),
+            unfenced: false,
+        });
+        self.check_stamps(clock)?;
         if self.measure != Measure::Time {
             let measure = self.measure.name();
             for (option, is_given) in [
@@ -374,7 +445,9 @@ impl QueueArguments {
             measure: self.measure,
             measure_failed: self.measure_failed,
             retry: self.retry,
-            clock: self.clock.unwrap_or_else(ClockKind::finest),
+            clock: clock.kind,
+            unfenced: clock.unfenced,
+            per_stamp: self.per_stamp,
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,

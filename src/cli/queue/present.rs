@@ -72,7 +72,7 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(note_on_modes(&finished))
         .chain(
-            (with_all && finished.iter().any(FinishedPoint::is_unpaced))
+            (with_all && finished.iter().any(FinishedPoint::has_times_in_queue))
                 .then(note_on_time_in_queue),
         )
         .chain((with_all && !has_details).then_some(left_out));
@@ -113,7 +113,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, the key that rows are sorted by, mostly its text, and its other text.
 type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
-fn settings() -> [SettingColumn; 11] {
+fn settings() -> [SettingColumn; 12] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
         (Heading::text("ends"), columns::ENDS, None),
@@ -130,6 +130,7 @@ fn settings() -> [SettingColumn; 11] {
             columns::MEMORY_LOAD,
             None,
         ),
+        (Heading::number("per stamp", ""), columns::PER_STAMP, None),
         (Heading::text("scenario"), columns::SCENARIO, None),
         (
             Heading::text("threads"),
@@ -192,16 +193,28 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
     let figures = all.map(|measure| {
-        let of = |has_shares| figures(measure.name(), [true, true, has_shares], false);
-        [of(true), of(false)].concat()
+        let of = |has_shares, has_batches| {
+            let parts = OverviewParts {
+                has_schedule: true,
+                has_memory_load: true,
+                has_shares,
+                has_batches,
+                has_latencies: true,
+            };
+            figures(measure.name(), &parts, false)
+        };
+        [of(true, false), of(false, false), of(false, true)].concat()
     });
     let mut figures: Vec<_> = figures.concat();
     let mut seen = HashSet::new();
     figures.retain(|(_, column, _)| seen.insert(column.name));
     let figures = figures.into_iter();
-    let through = (Heading::number("through", ""), columns::THROUGHPUT);
+    let more = [
+        (Heading::number("through", ""), columns::THROUGHPUT),
+        (Heading::text("queue is"), columns::QUEUE_IS),
+    ];
     let figures = figures.map(|(heading, column, _)| (heading, column));
-    let all = settings.into_iter().chain([through]).chain(figures);
+    let all = settings.into_iter().chain(more).chain(figures);
     all.map(|(heading, column)| (heading.title().to_owned(), column))
         .collect()
 }
@@ -255,13 +268,29 @@ fn details(finished: &[FinishedPoint], width: Option<usize>) -> String {
     table.render(width)
 }
 
+/// What the overview has, beside what is in each.
+struct OverviewParts {
+    has_schedule: bool,
+    has_memory_load: bool,
+    has_shares: bool,
+    has_batches: bool,
+    has_latencies: bool,
+}
+
 /// The figures of the overview behind the throughput, with their decimals.
 fn figures(
     measure: &str,
-    [has_schedule, has_memory_load, has_shares]: [bool; 3],
+    parts: &OverviewParts,
     is_unpaced: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
+    let &OverviewParts {
+        has_schedule,
+        has_memory_load,
+        has_shares,
+        has_batches,
+        has_latencies,
+    } = parts;
     if has_shares {
         figures.extend([
             (
@@ -296,23 +325,39 @@ fn figures(
         let column = Heading::number("round trip", "p99 ns").first();
         figures.push((column, columns::round_trip::P99, 0));
     }
-    if measure == Measure::Time.name() {
-        for operation in &columns::OPERATIONS[..3] {
+    if has_batches {
+        for (title, unit, column, decimals) in [
+            ("enqueue batch mean", "median ns", columns::ENQUEUE_EACH, 2),
+            ("dequeue batch mean", "median ns", columns::DEQUEUE_EACH, 2),
+            ("enqueue batch", "p50 ns", columns::enqueue_batch::P50, 0),
+            ("dequeue batch", "p50 ns", columns::dequeue_batch::P50, 0),
+            ("batches", "enqueues", columns::ENQUEUE_BATCHES, 0),
+            ("batches", "dequeues", columns::DEQUEUE_BATCHES, 0),
+            ("% in batches", "enqueues", columns::ENQUEUES_BATCHED, 1),
+            ("% in batches", "dequeues", columns::DEQUEUES_BATCHED, 1),
+        ] {
+            figures.push((Heading::number(title, unit), column, decimals));
+        }
+    } else if measure == Measure::Time.name() {
+        let operations = if has_latencies { 3 } else { 2 };
+        for operation in &columns::OPERATIONS[..operations] {
             let column = Heading::number(title_of(operation, is_unpaced), "p50 ns");
             let is_latency = operation.title == "latency";
             let column = if is_latency { column.first() } else { column };
             figures.push((column, p50(operation), 0));
         }
-        figures.push((
-            Heading::number(title_of(&columns::OPERATIONS[2], is_unpaced), "p99 ns").first(),
-            columns::latency::P99,
-            0,
-        ));
+        if has_latencies {
+            figures.push((
+                Heading::number(title_of(&columns::OPERATIONS[2], is_unpaced), "p99 ns").first(),
+                columns::latency::P99,
+                0,
+            ));
+        }
         if has_schedule {
             let column = Heading::number("intended", "p99 ns");
             figures.push((column, columns::intended::P99, 0));
         }
-        if !has_shares {
+        if !has_shares && has_latencies {
             figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
             figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
         }
@@ -343,21 +388,26 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         .map(|one| one.text(&columns::MEASURE))
         .unwrap_or_default();
     let has = |column: &Column| finished.iter().any(|one| one.number(column).is_some());
-    let parts = [
-        columns::intended::P50,
-        columns::MEMORY_LOAD_MB_S,
-        columns::FAIRNESS_PRODUCERS,
-    ];
+    let parts = OverviewParts {
+        has_schedule: has(&columns::intended::P50),
+        has_memory_load: has(&columns::MEMORY_LOAD_MB_S),
+        has_shares: has(&columns::FAIRNESS_PRODUCERS),
+        has_batches: has(&columns::PER_STAMP),
+        has_latencies: !finished.iter().all(FinishedPoint::is_unfenced),
+    };
     let mut headings = setting_columns();
     let (unit, per_s) = unit_of_throughput(finished);
     headings.push(Heading::number("through", unit).first());
     headings.push(Heading::number("95 %", unit));
     let figures = figures(
         &measure,
-        parts.map(|column| has(&column)),
+        &parts,
         finished.iter().all(FinishedPoint::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
+    // No setting that rows are told apart by.
+    let names_queue = (finished.iter()).any(|one| !one.text(&columns::QUEUE_IS).is_empty());
+    headings.extend(names_queue.then(|| Heading::text("queue is").first()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());
     headings.extend(has_marks.then(|| Heading::text("mark").first()));
     let mut table = Table::new(headings);
@@ -374,6 +424,7 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         cells.push(interval(one.bounds(&columns::THROUGHPUT), per_s, 2));
         let figures = figures.iter();
         cells.extend(figures.map(|(_, column, decimals)| number(one.number(column), *decimals)));
+        cells.extend(names_queue.then(|| one.text(&columns::QUEUE_IS)));
         cells.extend(has_marks.then(|| one.in_a_word().unwrap_or_default().to_owned()));
         table.row(cells);
     }

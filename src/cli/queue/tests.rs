@@ -20,7 +20,15 @@ fn only_sender(words: &str) -> Result<EndLoad, UsageError> {
 #[test]
 fn defaults_are_those_of_the_documentation() {
     let arguments = parse("").unwrap();
-    assert_eq!(arguments.queue.0.len(), registry::names().len());
+    // All but those that baton can be, which have their names.
+    let of_baton = ["baton-batching", "baton-demoting"];
+    assert_eq!(arguments.queue.0.len(), registry::names().len() - 2);
+    assert!(
+        of_baton
+            .iter()
+            .all(|kind| !arguments.queue.0.iter().any(|name| name == kind))
+    );
+    assert!(parse(&format!("--queue {}", of_baton.join(","))).is_ok());
     assert_eq!(arguments.capacity.0, [1024]);
     assert_eq!(arguments.payload.0, [8]);
     assert_eq!(arguments.senders().unwrap()[0].load, Load::None);
@@ -96,6 +104,49 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
 }
 
 #[test]
+fn short_operations_are_timed_in_batches_or_without_fences() {
+    let config = |words: &str| parse(words).unwrap().config();
+    assert_eq!(config("").unwrap().per_stamp, 1);
+    let batches = config("--per-stamp 64 --measure-failed --count 65").unwrap();
+    assert_eq!((batches.per_stamp, batches.unfenced), (64, false));
+    let unfenced = config("--clock counter-unfenced --load constant-rate").unwrap();
+    assert_eq!((unfenced.per_stamp, unfenced.unfenced), (1, true));
+    assert_eq!(unfenced.clock_name(), UnfencedCounter::NAME);
+    for (option, with, allowed) in [
+        ("--per-stamp 2", "--measure round-trip", "time"),
+        ("--per-stamp 2", "--measure throughput", "time"),
+        ("--per-stamp 2", "--measure counters", "time"),
+        ("--per-stamp 2", "--producers 2", "--producers 1"),
+        ("--per-stamp 2", "--scenario fan-out", "--producers 1"),
+        ("--per-stamp 2", "--load constant-rate", "--load none"),
+        (
+            "--per-stamp 2",
+            "--receiver-load bursty",
+            "--receiver-load none",
+        ),
+        ("--per-stamp 2", "--load-curve", "--load none"),
+        ("--per-stamp 2", "--elements", "--elements"),
+        ("--per-stamp 2", "--clock tsc-unfenced", "with fences"),
+        ("--per-stamp 65", "--count 64", "at most 63"),
+        ("--per-stamp 64", "--count 64", "at most 63"),
+        ("--per-stamp 2", "--count 1", "at most 1"),
+        ("--clock tsc-unfenced", "--elements", "clocks with fences"),
+        ("--clock tsc-unfenced", "--measure round-trip", "time"),
+        ("--clock tsc-unfenced", "--measure throughput", "time"),
+        ("--clock tsc-unfenced", "--consumers 2", "--consumers 1"),
+    ] {
+        // What several threads are refused by is not an option.
+        let named = match with.split_once(' ') {
+            Some(("--producers" | "--consumers" | "--scenario", _)) => "several threads",
+            Some(("--clock", _)) => "-unfenced",
+            _ => with,
+        };
+        let option_named = option.replace("tsc-unfenced", UnfencedCounter::NAME);
+        config(&format!("{option} {with}")).refused(&[&option_named, named, allowed]);
+    }
+}
+
+#[test]
 fn several_threads_share_queues_by_scenarios() {
     let wirings = |words: &str| parse(words).unwrap().wirings();
     let found = |words: &str| -> Vec<_> {
@@ -165,6 +216,12 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--measure all", ["--measure", "all", "throughput"]),
         ("--clock hpet", ["--clock", "hpet", "monotonic-raw"]),
         ("--count 0", ["--count", "0", "from 1 to 1073741824"]),
+        ("--clock hpet", ["--clock", "hpet", "-unfenced"]),
+        ("--per-stamp 0", ["--per-stamp", "0", "from 1 to 1024"]),
+        (
+            "--per-stamp 1025",
+            ["--per-stamp", "1025", "from 1 to 1024"],
+        ),
         ("--timeout 1us", ["--timeout", "1us", "1ms"]),
         ("--producers 0", ["--producers", "0", "from 1 to 64"]),
         ("--scenario ring", ["--scenario", "ring", "fan-in"]),
@@ -204,7 +261,7 @@ proptest! {
         words in prop::collection::vec((prop::sample::select(vec![
             "--queue", "--capacity", "--payload", "--load", "--rate", "--wait", "--burst", "--jitter", "--seed",
             "--receiver-load", "--receiver-rate", "--receiver-wait", "--count", "--warmup", "--repeat", "--measure", "--clock",
-            "--timeout", "--sender-cpu",
+            "--timeout", "--sender-cpu", "--per-stamp",
         ]), value()), 0..6),
     ) {
         let arguments = words.iter().flat_map(|(option, value)| [(*option).to_owned(), value.clone()]);

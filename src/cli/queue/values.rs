@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use crate::arguments::values::{DAY, List, MILLISECOND, count, decimal, list, rate, time};
+use crate::arguments::values::{DAY, List, MILLISECOND, count, decimal, list, one, rate, time};
 use crate::bench::queue::config::PAYLOADS;
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
+use crate::time::{ClockKind, UnfencedCounter};
 
-/// `all`, or names of queues.
+/// `all`, which is each queue under one name, or names of queues.
 pub(crate) fn queues(text: &str) -> Result<List<String>, String> {
     if text.trim() == "all" {
-        return Ok(List(registry::names().map(str::to_owned).collect()));
+        return Ok(List(
+            registry::distinct_names().map(str::to_owned).collect(),
+        ));
     }
     list(text, |part| {
         let part = part.to_ascii_lowercase();
@@ -48,6 +51,23 @@ pub(crate) fn payloads(text: &str) -> Result<List<usize>, String> {
         let found = PAYLOADS.into_iter().find(|size| size.to_string() == part);
         found.ok_or_else(|| format!("{part:?} is not 8, 64 or 256 bytes"))
     })
+}
+
+/// A clock, and whether the processor's counter is read without fences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StampClock {
+    pub kind: ClockKind,
+    pub unfenced: bool,
+}
+
+pub(crate) fn clock(text: &str) -> Result<StampClock, String> {
+    let names = ["tsc-unfenced", "counter-unfenced"];
+    let unfenced = names.iter().any(|name| name.eq_ignore_ascii_case(text));
+    let kind = match unfenced {
+        true => ClockKind::Counter,
+        false => one(text).map_err(|wrong| format!("{wrong}, {}", UnfencedCounter::NAME))?,
+    };
+    Ok(StampClock { kind, unfenced })
 }
 
 /// Rates a second: `1M`, `250k`, `1000000`.
@@ -96,6 +116,21 @@ mod tests {
         for bad in ["", "%", "101%", "1.5", "-1%", "ten", "nan"] {
             assert!(share(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_counter_is_read_with_fences_unless_its_name_says_so() {
+        let found = |text| clock(text).map(|clock| (clock.kind.name(), clock.unfenced));
+        let counter = ClockKind::Counter.name();
+        assert_eq!(found("TSC-unfenced"), Ok((counter, true)));
+        assert_eq!(found("counter-unfenced"), Ok((counter, true)));
+        assert_eq!(found("tsc"), Ok((counter, false)));
+        assert_eq!(found("monotonic"), Ok(("monotonic", false)));
+        let wrong = found("monotonic-unfenced").unwrap_err();
+        assert!(
+            wrong.ends_with(&format!("{counter}, {}", UnfencedCounter::NAME)),
+            "{wrong}"
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout`, `memory_modules` |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint` |
+//! | what memory and caches it has | `memory_layout`, `memory_modules`, `core_caches` |
 //! | what limits a process | `cgroup`, `throttling`, `limits` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
@@ -26,6 +27,7 @@ pub mod boot;
 pub mod cgroup;
 #[allow(missing_docs)]
 pub mod compromise;
+pub mod core_caches;
 #[allow(missing_docs)]
 pub mod core_pairs;
 #[allow(missing_docs)]
@@ -81,6 +83,7 @@ mod virtual_machines;
 pub mod wake;
 
 pub use compromise::Compromise;
+pub use core_caches::CoreCaches;
 pub use core_pairs::CoreRelation;
 pub use cpu_set::CpuSet;
 pub use error::HostError;

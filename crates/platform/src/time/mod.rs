@@ -19,8 +19,8 @@ pub use cost::{StampCost, measure_stamp_cost};
 #[cfg(target_arch = "aarch64")]
 pub use counter::SelfSynchronised;
 pub use counter::{
-    COUNTER_IN_WORDS, Counter, CounterReader, GenericTimer, TscTrust, measure_tsc_rate,
-    reported_counter_rate,
+    COUNTER_IN_WORDS, Counter, CounterReader, GenericTimer, TscTrust, UnfencedCounter,
+    measure_tsc_rate, reported_counter_rate,
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
@@ -88,7 +88,8 @@ impl ClockKind {
 
 /// A source of time stamps that are comparable between the CPUs of one host.
 pub trait Clock: Copy + Send + Sync + 'static {
-    /// Reads the clock. Instructions before the call have been executed before the reading.
+    /// Reads the clock. Instructions before the call have been executed before the reading, but for
+    /// [`UnfencedCounter`].
     fn now(&self) -> Ticks;
 
     /// The point in nanoseconds that a reading stands for; a tick is a nanosecond unless the clock defines it

@@ -102,6 +102,10 @@ fn elements_arrive_once_and_in_order_whatever_the_parameters() {
         "mcringbuffer:batch=1000000",
         "equeue:batch=1:slice=1000:penalty=0",
         "equeue:batch=1000:slice=0",
+        "baton-batching:batch=1",
+        "baton-batching:batch=1000000",
+        "baton-demoting:largest=0",
+        "baton-demoting:largest=1000000",
         "fastforward:slip=6",
         #[cfg(target_arch = "x86_64")]
         "fastforward:demote=1",

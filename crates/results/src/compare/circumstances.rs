@@ -73,7 +73,7 @@ const LIMITS_OF_CPUS: [(&str, &str); 2] = [("cpus_by_quota", "CPU quota"), ("cpu
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 26] = [
+const NEED_NOT: [&str; 28] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     // What they come to is in machine.limits.cpus_by_quota.
@@ -101,11 +101,17 @@ const NEED_NOT: [&str; 26] = [
     // Of runs before it stood in instrument.
     "obtained.time_of_day_ahead_ns",
     "obtained.placement_warnings",
-    // The crate that a queue comes from, and its version.
+    // The crate that a queue comes from, and its version; in words, what is made otherwise.
     "obtained.queue.source",
+    "obtained.queue.differs",
+    // What the choice came to is in obtained.queue_is.
+    "obtained.queue_is_by",
     "obtained.stamp_refresh_ns",
     "obtained.warmup_messages",
 ];
+
+/// Facts of points, and what they were in runs that did not record them: `baton` was always the same queue.
+const BEFORE_RECORDED: [(&str, &str); 1] = [("obtained.queue_is", "baton-batching")];
 
 /// A difference of the instrument's own figures is told from so many percent on.
 const INSTRUMENT_PERCENT: f64 = 20.0;
@@ -181,6 +187,21 @@ fn with_unset(mut differs: Differs, settings: &[Column]) -> Option<Differs> {
         for text in [&mut differs.base, &mut differs.new] {
             if text.is_empty() {
                 column.unset.clone_into(text);
+            }
+        }
+    }
+    (differs.base != differs.new).then_some(differs)
+}
+
+/// A difference with what a fact was where a run does not have it; none if that is the same.
+fn with_former(mut differs: Differs) -> Option<Differs> {
+    let known = BEFORE_RECORDED
+        .iter()
+        .find(|(what, _)| *what == differs.what);
+    if let Some((_, former)) = known {
+        for text in [&mut differs.base, &mut differs.new] {
+            if text.is_empty() {
+                (*former).clone_into(text);
             }
         }
     }
@@ -326,7 +347,8 @@ pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
             new,
         })
     };
-    places.into_iter().filter_map(differs).collect()
+    let all = places.into_iter().filter_map(differs);
+    all.filter_map(with_former).collect()
 }
 
 /// Whether a place is one of these or in one.

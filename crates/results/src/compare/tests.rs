@@ -312,6 +312,30 @@ fn with_values<const N: usize>(place: &str, values: [Option<Value>; N]) -> [Run;
 }
 
 #[test]
+fn a_queue_that_is_one_of_several_has_to_be_the_same() {
+    let is = ["baton-batching", "baton-demoting"].map(|name| Some(json!(name)));
+    let [batching, demoting] = is;
+    let place = "/obtained/queue_is";
+    let [older, batching, demoting] = with_values(place, [None, batching, demoting]);
+    // Runs that are older than the choice have the one that fills batches.
+    for base in [&older, &batching] {
+        assert!(compare(base, &batching, &request()).is_ok());
+        let told = [
+            "obtained.queue_is: baton-batching and baton-demoting",
+            "--allow",
+        ];
+        compare(base, &demoting, &request()).refused(&told);
+        assert!(compare(base, &demoting, &named("queue_is")).is_ok());
+    }
+    // What it was chosen by, and what it is in words, may differ.
+    for place in ["/obtained/queue_is_by", "/obtained/queue"] {
+        let values = ["one", "other"].map(|text| Some(json!({"differs": text, "source": text})));
+        let [base, new] = with_values(place, values);
+        assert!(compare(&base, &new, &request()).is_ok());
+    }
+}
+
+#[test]
 fn what_an_older_run_did_not_record_of_machine_devices_and_path_is_no_difference() {
     const DEVICE: &str = "/obtained/devices/sender/device";
     let limits = format!("{DEVICE}/limits");

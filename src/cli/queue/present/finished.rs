@@ -71,6 +71,16 @@ impl<'a> FinishedPoint<'a> {
             && !self.is_curve()
     }
 
+    /// Whether the time of an element in the queue was measured, while nothing spaced elements.
+    pub(super) fn has_times_in_queue(&self) -> bool {
+        self.is_unpaced() && self.number(&columns::PER_STAMP).is_none() && !self.is_unfenced()
+    }
+
+    /// Whether its stamps have no fences, so that none of one CPU is compared with one of another.
+    pub(super) fn is_unfenced(&self) -> bool {
+        self.text(&columns::CLOCK).ends_with("-unfenced")
+    }
+
     pub(super) fn is_curve(&self) -> bool {
         self.percent().is_some()
     }

@@ -15,9 +15,9 @@ struct RankingFigure {
     under_load: bool,
 }
 
-/// By what a row is ranked: a rate where nothing limits it but the queue, else a time. Neither on a load curve, whose
-/// steps are other loads for each queue.
-fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Option<RankingFigure> {
+/// By what a row is ranked: a rate where nothing limits it but the queue, else a time, or that of either operation
+/// where elements have no latency. Not on a load curve, whose steps are other loads for each queue.
+fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Vec<RankingFigure> {
     let measure = first.text(&columns::MEASURE);
     let is_unpaced = [columns::LOAD, columns::RECEIVER_LOAD]
         .iter()
@@ -30,21 +30,26 @@ fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Option<RankingFigure
         under_load: !is_unpaced,
     };
     if first.is_curve() {
-        None
+        Vec::new()
     } else if measure == Measure::RoundTrip.name() {
-        Some(time("median round trip", columns::round_trip::P50))
+        vec![time("median round trip", columns::round_trip::P50)]
     } else if is_unpaced {
-        Some(RankingFigure {
+        vec![RankingFigure {
             title: "throughput",
             unit: per_s,
             column: columns::THROUGHPUT,
             higher_is_better: true,
             under_load: false,
-        })
+        }]
+    } else if measure == Measure::Time.name() && first.is_unfenced() {
+        vec![
+            time("median enqueue", columns::enqueue::P50),
+            time("median dequeue", columns::dequeue::P50),
+        ]
     } else if measure == Measure::Time.name() {
-        Some(time("median latency", columns::latency::P50))
+        vec![time("median latency", columns::latency::P50)]
     } else {
-        None
+        Vec::new()
     }
 }
 
@@ -80,16 +85,13 @@ pub(super) fn ranks(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         .collect();
     let mut text = String::new();
     for (key, rows) in &groups {
-        let Some(by) = by(rows[0], unit_of_throughput(finished)) else {
-            continue;
-        };
         let named = varying
             .iter()
             .map(|&at| format!("{} {}", titles[at].title(), key[at]));
-        text += &format!(
-            "\n{}",
-            of_group(&by, rows, &Vec::from_iter(named).join(", "), shown)
-        );
+        let named = Vec::from_iter(named).join(", ");
+        for by in by(rows[0], unit_of_throughput(finished)) {
+            text += &format!("\n{}", of_group(&by, rows, &named, shown));
+        }
     }
     text
 }

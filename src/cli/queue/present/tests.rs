@@ -238,6 +238,59 @@ fn each_block_of_a_folded_table_says_which_operation_a_line_is_of() {
     assert_eq!(count("dequeue"), count("operation"), "{text}");
 }
 
+/// The rows of a run whose clock has no fences, as a run records them.
+fn without_fences((summary, runs): (Record, Vec<Record>)) -> (Record, Vec<Record>) {
+    let change = |mut row: Record| {
+        row.replace(&columns::CLOCK, "tsc-unfenced");
+        let latency = &columns::OPERATIONS[2];
+        let floors = [latency.floor_min, latency.floor_p50];
+        for column in latency.columns.iter().chain(&floors) {
+            row.replace(column, None::<f64>);
+        }
+        row
+    };
+    (change(summary), runs.into_iter().map(change).collect())
+}
+
+#[test]
+fn stamps_without_fences_have_no_latency_and_rank_by_both_operations() {
+    let unpaced = without_fences(clean("lamport", &[40; 6]));
+    let text = shown(vec![unpaced], None);
+    text.has(&["enqueue", "dequeue"]);
+    text.lacks(&["latency", "in queue", "depth"]);
+    let rows = [("slow", 90), ("fast", 40)];
+    let rows = rows.map(|(name, ns)| without_fences(at_a_rate(name, &around(ns), 0)));
+    let text = shown(rows.into(), None);
+    text.has(&["ranks by median enqueue", "ranks by median dequeue"]);
+    assert_eq!(text.matches("rank: fast is first").count(), 2, "{text}");
+    text.lacks(&["latency"]);
+}
+
+#[test]
+fn a_queue_that_is_one_of_several_shows_which_and_is_ranked_with_the_others() {
+    let text = shown(
+        vec![clean("baton", &around(40)), clean("lamport", &around(90))],
+        None,
+    );
+    text.has(&["queue is", "baton-", "rank: baton is first"]);
+}
+
+#[test]
+fn means_of_batches_are_called_so() {
+    let (summary, runs) = clean("lamport", &[40]);
+    let change = |mut row: Record| {
+        row.replace(&columns::PER_STAMP, 8_u64)
+            .replace(&columns::ENQUEUE_EACH, 12.34)
+            .replace(&columns::ENQUEUES_BATCHED, 56.7);
+        row
+    };
+    let runs = runs.into_iter().map(change).collect();
+    let text = shown(vec![(change(summary), runs)], None);
+    let (batches, percent) = ("enqueue batch mean", "% in batches");
+    text.has(&[batches, "median ns", percent, "12.34", "56.7"]);
+    text.lacks(&["each enqueue"]);
+}
+
 #[cfg(feature = "competitors")]
 #[test]
 fn queues_for_many_threads_are_marked_in_the_tables() {

@@ -2,7 +2,6 @@
 
 use super::measurer::Record;
 use super::result::{Depth, ElementRow, PerOperation, Times};
-use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{Clock, Ticks};
 
 /// What both ends noted of the same elements, and what of it counts.
@@ -16,8 +15,12 @@ pub struct ElementRecords<'a> {
     pub intended: Option<Vec<Ticks>>,
 }
 
-/// The times of a run; `None` if no element counts.
-pub fn times<C: Clock>(clock: &C, noted: &ElementRecords<'_>) -> Option<Times> {
+/// The times of a run, without those from one CPU to the other where its stamps have none; `None` if no element counts.
+pub fn times<C: Clock>(
+    clock: &C,
+    noted: &ElementRecords<'_>,
+    has_latencies: bool,
+) -> Option<Times> {
     let (sent, received) = (noted.sent, noted.received);
     let sorted = |of: &dyn Fn(usize) -> (Ticks, Ticks)| {
         let all = 0..sent.len().min(received.len());
@@ -26,17 +29,24 @@ pub fn times<C: Clock>(clock: &C, noted: &ElementRecords<'_>) -> Option<Times> {
         lengths.sort_unstable();
         lengths
     };
-    let intended = noted.intended.as_ref();
-    let samples = PerOperation {
+    let operations = PerOperation {
         enqueue: sorted(&|at| (sent[at][1], sent[at][2])),
         dequeue: sorted(&|at| (received[at][1], received[at][2])),
+        ..PerOperation::default()
+    };
+    let depth = depth(sent, received)?;
+    if !has_latencies {
+        return Some(Times::of(&operations, None));
+    }
+    let intended = noted.intended.as_ref();
+    let samples = PerOperation {
         latency: sorted(&|at| (sent[at][0], received[at][2])),
         intended: intended.map_or_else(Vec::new, |moments| {
             sorted(&|at| (moments[at], received[at][2]))
         }),
-        round_trip: Vec::new(),
+        ..operations
     };
-    Some(times_of(&samples, Some(depth(sent, received)?)))
+    Some(Times::of(&samples, Some(depth)))
 }
 
 /// The times of round trips, from what the sender noted: before it put an element in, and when the answer was out.
@@ -50,15 +60,7 @@ pub fn round_trips<C: Clock>(clock: &C, noted: &[Record]) -> Times {
         round_trip,
         ..PerOperation::default()
     };
-    times_of(&samples, None)
-}
-
-fn times_of(samples: &PerOperation<Vec<i64>>, depth: Option<Depth>) -> Times {
-    Times {
-        figures: samples.map(|samples| Summary::of_sorted(samples)),
-        histograms: samples.map(|samples| LatencyHistogram::of(samples)),
-        depth,
-    }
+    Times::of(&samples, None)
 }
 
 /// The elements that count, a row each.
@@ -146,7 +148,8 @@ mod tests {
             intended: Some([95, 140].map(Ticks).to_vec()),
         };
         let clock = Posix::MONOTONIC;
-        let times = times(&clock, &noted).unwrap();
+        let all = |has_latencies| times(&clock, &noted, has_latencies).unwrap();
+        let times = all(true);
         let found = times.figures.all().map(|summary| {
             let summary = summary.as_ref()?;
             Some((summary.count, summary.min_ns, summary.max_ns))
@@ -158,6 +161,14 @@ mod tests {
         assert_eq!((summary.count, summary.min_ns, summary.max_ns), (2, 10, 45));
         assert_eq!(back.latency, None);
         assert_eq!(times.histograms.latency.count(), 2);
+
+        // Those that compare the stamps of two CPUs.
+        let unordered = all(false);
+        assert_eq!(unordered.figures.enqueue, times.figures.enqueue);
+        assert_eq!(unordered.figures.dequeue, times.figures.dequeue);
+        let others = unordered.figures.all();
+        assert!(others[2..].iter().all(|of| of.is_none()) && unordered.depth.is_none());
+        assert!(times.depth.is_some() && unordered.histograms.latency.count() == 0);
 
         let rows = rows(&clock, &noted, 3);
         assert_eq!(rows.len(), 2);

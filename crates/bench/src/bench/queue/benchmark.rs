@@ -228,7 +228,7 @@ impl QueueBenchmark {
     /// How far the receiver's clock is ahead of the sender's, where that is in a figure and there is one of each; once
     /// in a process for each pair of CPUs.
     fn offset(&mut self, point: &Point) -> Result<Option<ClockOffset>, RunError> {
-        if self.config.measure != Measure::Time || point.wiring.is_some() {
+        if !self.config.has_latencies() || point.wiring.is_some() {
             return Ok(None);
         }
         let cpus = [point.cpus.sender, point.cpus.receiver];
@@ -330,7 +330,6 @@ impl Benchmark for QueueBenchmark {
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let machine = self.machine()?;
-        let measures_time = self.config.measure == Measure::Time;
         let beside = self.beside.as_ref();
         let warmup = humantime::format_duration(self.config.warmup);
         let elements = match self.config.length {
@@ -354,7 +353,8 @@ impl Benchmark for QueueBenchmark {
         if self.is_shared() {
             ready.obtained["most_noted_by_a_thread"] = json!(self.most_elements);
         } else {
-            let is_from = measures_time.then_some("the first attempt to enqueue");
+            let has_latencies = self.config.has_latencies();
+            let is_from = has_latencies.then_some("the first attempt to enqueue");
             ready.obtained["latency_is_from"] = json!(is_from);
         }
         if let Some(beside) = beside {

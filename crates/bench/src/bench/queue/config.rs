@@ -9,11 +9,13 @@ use super::roles::SENDER;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::named;
 use crate::rig::role::Role;
-use crate::time::ClockKind;
+use crate::time::{ClockKind, UnfencedCounter};
 
 pub const PAYLOADS: [usize; 3] = [8, 64, 256];
 /// The most elements of a run.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
+/// The most operations between two readings of the clock: those of a part of the warm-up.
+pub const MOST_PER_STAMP: u32 = 1024;
 
 named! {
     #[derive(clap::ValueEnum)]
@@ -67,6 +69,10 @@ pub struct Config {
     /// What an end does between two attempts.
     pub retry: Retry,
     pub clock: ClockKind,
+    /// Whether the processor's counter is read without fences around each operation.
+    pub unfenced: bool,
+    /// Operations between two readings of the clock: with more than one a batch of them is timed.
+    pub per_stamp: u32,
     /// The SCHED_FIFO priority of both ends, if any.
     pub priority: Option<u8>,
     /// How long nothing may go through before a run is given up, beside the pauses of the load.
@@ -80,6 +86,30 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether one time is that of several operations.
+    pub fn has_batches(&self) -> bool {
+        self.per_stamp > 1
+    }
+
+    /// Whether each operation is timed by itself, at one end at least.
+    pub(super) fn times_each(&self) -> bool {
+        self.measure.has_times() && !self.has_batches()
+    }
+
+    /// Whether each element has a latency, and the queue a depth: both compare stamps of two CPUs, which a processor
+    /// that may execute instructions across a stamp does not order.
+    pub(super) fn has_latencies(&self) -> bool {
+        self.measure == Measure::Time && self.times_each() && !self.unfenced
+    }
+
+    /// The clock, and how it is read, as it is named in options and results.
+    pub fn clock_name(&self) -> &'static str {
+        match self.unfenced {
+            true => UnfencedCounter::NAME,
+            false => self.clock.name(),
+        }
+    }
+
     /// How long elements count, where it is not their number that ends a round.
     pub(super) fn duration(&self) -> Duration {
         match self.length {

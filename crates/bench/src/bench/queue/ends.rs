@@ -4,6 +4,7 @@
 //! called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use super::config::Measure;
+use super::cpus::Cpus;
 use super::error::ThreadError;
 use super::loops::{
     Answering, Asking, Dequeueing, Enqueueing, FanOutEnqueueing, LoopKind, UnstartedLoop, loop_of,
@@ -12,7 +13,9 @@ use super::plan::Point;
 use super::round_trip::EndPair;
 use super::sharing::{SharedQueue, lines};
 use super::task::Task;
+use crate::host::CoreRelation;
 use crate::node::wiring::Wiring;
+use crate::queues::baton::QueueSpec;
 use crate::queues::element::{Element, Words};
 use crate::queues::interface::{Queue, QueueError};
 use crate::queues::many::FanOutSender;
@@ -141,9 +144,25 @@ impl QueueUser for EndMaker {
     }
 }
 
+/// What is known of the queue of a point. Threads that share queues run on several CPUs, on no core alone.
+pub(super) fn spec(point: &Point) -> QueueSpec {
+    let Cpus {
+        sender,
+        receiver,
+        cores,
+    } = point.cpus;
+    let on_one = sender == receiver || cores == Some(CoreRelation::SmtSiblings);
+    QueueSpec {
+        capacity: point.capacity,
+        words: point.payload / size_of::<u64>(),
+        cpus: [sender, receiver],
+        shares_core: point.wiring.is_none() && on_one,
+    }
+}
+
 /// Makes ends of this queue for this size of an element.
 pub(super) fn make_of(point: &Point) -> EndsMaker {
-    let make = registry::visit(&point.queue, point.capacity, EndMaker(point.payload));
+    let make = registry::visit(&point.queue, spec(point), EndMaker(point.payload));
     make.flatten()
         .expect("a plan has queues of the registry, for elements that they are made for")
 }

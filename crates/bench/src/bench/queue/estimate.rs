@@ -100,6 +100,8 @@ fn analysis(point: &Point, config: &Config, elements: u64) -> Duration {
 
 fn per_element(config: &Config) -> [Duration; 2] {
     match config.measure {
+        // Of batches little is noted.
+        Measure::Time if config.has_batches() => NUMBERED,
         Measure::Time => STAMPED,
         Measure::RoundTrip => ROUND_TRIP,
         Measure::Throughput | Measure::Counters => NUMBERED,
@@ -252,6 +254,14 @@ mod tests {
         assert_eq!(found, [60, 9, 9]);
         let two = Wiring::new(Scenario::FanIn, 2, 1);
         assert_eq!(each(rate, Measure::Time, Some(two)), 2 * 90);
+        let in_batches = Config {
+            per_stamp: 8,
+            ..config(length, Duration::ZERO)
+        };
+        assert_eq!(
+            analysis(&point(Load::None), &in_batches, 1000).as_nanos(),
+            0
+        );
     }
 
     /// How long a sender takes for its warm-up and so many elements behind it, by the schedule that it has in a run.

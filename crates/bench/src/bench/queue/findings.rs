@@ -6,7 +6,7 @@ use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::pacing::Load;
 use crate::results::finding::{Finding, kinds};
-use crate::results::schema::queue::{LATE_PERCENT, misses_load};
+use crate::results::schema::queue::{BATCHED_PERCENT, LATE_PERCENT, misses_load};
 use crate::rig::clock_offset::ClockOffset;
 use crate::rig::findings::{self, ComparedRate};
 
@@ -50,13 +50,54 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     }
     if config.measure.has_times() {
         let options = "--count or --duration";
+        let samples = match config.has_batches() {
+            // Percentiles are shown of the ends that timed any.
+            true => fewest_batches(run).unwrap_or(0),
+            false => run.elements,
+        };
         all.extend(findings::of_percentiles(
             [99.0, 99.9, 99.99],
-            run.elements,
+            samples,
             options,
         ));
     }
+    if config.has_batches() {
+        all.extend(of_batches(run));
+    }
     all
+}
+
+/// Batches of the end that timed fewer, of those that timed any.
+fn fewest_batches(run: &RunResult) -> Option<u64> {
+    let PerEnd { sender, receiver } = run.ends.map(|end| end.tally.batches as u64);
+    [sender, receiver]
+        .into_iter()
+        .filter(|count| *count > 0)
+        .min()
+}
+
+/// Where the operations of an end were hardly timed: those that are in batches may be the fast ones.
+fn of_batches(run: &RunResult) -> Vec<Finding> {
+    let Some(times) = &run.times else {
+        return Vec::new();
+    };
+    let shares = run
+        .ends
+        .map(|end| times.percent_in_batches(end.tally.batches, run.elements));
+    let of_end = |(what, percent): (&str, f64)| {
+        let kind = match percent {
+            0.0 => &kinds::NO_BATCH_TIMED,
+            percent if percent < BATCHED_PERCENT => &kinds::FEW_IN_BATCHES,
+            _ => return None,
+        };
+        let found = Finding::of(kind).listed("what", what);
+        Some(match percent {
+            0.0 => found,
+            _ => found.measure("least_percent", BATCHED_PERCENT),
+        })
+    };
+    let ends = [("enqueues", shares.sender), ("dequeues", shares.receiver)];
+    ends.into_iter().filter_map(of_end).collect()
 }
 
 /// By how much a wait with a jitter deviates from its mean: every length from one end to the other is equally likely.
@@ -175,6 +216,39 @@ mod tests {
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         late(rate, 51).unwrap().has(&["% of the enqueues"]);
         assert_eq!(late(rate, 50), None);
+    }
+
+    #[test]
+    fn operations_that_are_in_no_batch_are_warned_of() {
+        let config = Config {
+            per_stamp: 10,
+            ..made_up::config()
+        };
+        let found = |batches: [usize; 2]| {
+            let mut run = made_up::run(40);
+            run.elements = 10_000;
+            run.times.as_mut().unwrap().per_stamp = 10;
+            [
+                run.ends.sender.tally.batches,
+                run.ends.receiver.tally.batches,
+            ] = batches;
+            of(&made_up::point("lamport"), &run, &config)
+        };
+        let problem = |all: &[Finding], kind| one(all, kind).map(|found| found.problem.clone());
+        let all = found([1000, 0]);
+        let none = problem(&all, &kinds::NO_BATCH_TIMED).unwrap();
+        none.has(&["no batch of dequeues"]);
+        assert_eq!(problem(&all, &kinds::FEW_IN_BATCHES), None);
+        // Those of the other end have percentiles.
+        let unresolved = problem(&all, &kinds::PERCENTILES_UNRESOLVED).unwrap();
+        unresolved.has(&["p99.99 "]);
+        let all = found([499, 500]);
+        let few = problem(&all, &kinds::FEW_IN_BATCHES).unwrap();
+        few.has(&["less than 50", "of the enqueues"]);
+        assert!(!few.contains("dequeues"), "{few}");
+        let all = found([500, 1000]);
+        assert_eq!(problem(&all, &kinds::FEW_IN_BATCHES), None);
+        assert_eq!(problem(&all, &kinds::NO_BATCH_TIMED), None);
     }
 
     /// What is told of a rate of a million in a second, over ten thousand elements.

@@ -4,17 +4,20 @@
 //! | --- | --- |
 //! | time stamps | no pause by the processor's counter; any pace by the counter; any pace by a POSIX clock |
 //! | time stamps, of round trips and of several threads | any pace by any clock: a stamp more or less is little of such an operation |
+//! | time stamps, by the counter without fences | any pace |
+//! | time stamps of batches | no pause by any clock |
 //! | numbers | no pause; any pace by any clock (to several queues, and of round trips, the second alone) |
 //!
 //! All that is asked a few times a run and not for each element is in [`State`], and compiled once.
 
 use std::marker::PhantomData;
 
+use super::batches::BatchMeasurer;
+use super::config::Config;
 use super::control::QueueControl;
 use super::measurer::{CarriedElements, Measurer, Numbering, Numbers, Record, TimedMeasurer};
 use super::notes::Notes;
 use super::patience::Patience;
-use super::retry::Retry;
 use super::round_trip::EndPair;
 use super::runner::{AT_REST, EndTally, LoopCounts, Runner, Waiting};
 use super::tagging::{TaggedReceiver, Tagging, TimedTagging};
@@ -29,8 +32,7 @@ pub(super) struct LoopParts<'a> {
     pub(super) control: &'a QueueControl,
     pub(super) patience: Patience,
     pub(super) waiter: AnyPacing,
-    pub(super) measures_failed: bool,
-    pub(super) retry: Retry,
+    pub(super) config: &'a Config,
     pub(super) notes: &'a mut Notes,
 }
 
@@ -81,6 +83,8 @@ pub(super) enum AnyMeasurer<'a> {
     Timed(TimedMeasurer<'a>),
     Numbering(Numbering),
     Numbers(Numbers<'a>),
+    NumberingBatches(BatchMeasurer<'a, Numbering>),
+    NumbersOfBatches(BatchMeasurer<'a, Numbers<'a>>),
     TimedTagging(TimedTagging<'a>),
     Tagging(Tagging),
     TakingTimes(TaggedReceiver<'a, Record>),
@@ -88,8 +92,9 @@ pub(super) enum AnyMeasurer<'a> {
 }
 
 impl<'a> AnyMeasurer<'a> {
-    fn of(side: LoopKind, notes: &'a mut Notes, measures_failed: bool) -> Self {
+    fn of(side: LoopKind, notes: &'a mut Notes, config: &Config) -> Self {
         use AnyMeasurer as Any;
+        let (measures_failed, size) = (config.measure_failed, config.per_stamp);
         match (side, notes) {
             (LoopKind::Sends | LoopKind::Receives, Notes::Times(records)) => {
                 Any::Timed(TimedMeasurer::new(records, measures_failed))
@@ -103,6 +108,14 @@ impl<'a> AnyMeasurer<'a> {
             (LoopKind::Receives | LoopKind::Answers, Notes::Numbers(numbers)) => {
                 Any::Numbers(Numbers::new(numbers))
             }
+            (LoopKind::Sends, Notes::Batches(_, records)) => Any::NumberingBatches(
+                BatchMeasurer::new(Numbering::default(), records, size, measures_failed),
+            ),
+            (LoopKind::Receives, Notes::Batches(numbers, records)) => Any::NumbersOfBatches(
+                BatchMeasurer::new(Numbers::new(numbers), records, size, measures_failed),
+            ),
+            // The options refuse it.
+            (_, Notes::Batches(..)) => misplaced(),
             (LoopKind::Produces(number), Notes::Times(records)) => {
                 Any::TimedTagging(TimedTagging::new(number, records, measures_failed))
             }
@@ -131,6 +144,8 @@ macro_rules! of_each {
             AnyMeasurer::Timed($measurer) => $does,
             AnyMeasurer::Numbering($measurer) => $does,
             AnyMeasurer::Numbers($measurer) => $does,
+            AnyMeasurer::NumberingBatches($measurer) => $does,
+            AnyMeasurer::NumbersOfBatches($measurer) => $does,
             AnyMeasurer::TimedTagging($measurer) => $does,
             AnyMeasurer::Tagging($measurer) => $does,
             AnyMeasurer::TakingTimes($measurer) => $does,
@@ -142,6 +157,7 @@ macro_rules! of_each {
 /// An end but for its queue, between two runs of its loop.
 pub(super) struct State<'a> {
     clock: AnyClock,
+    unfenced: bool,
     waiter: AnyPacing,
     measurer: AnyMeasurer<'a>,
     waiting: Waiting<'a>,
@@ -152,9 +168,10 @@ impl<'a> State<'a> {
     fn new(side: LoopKind, parts: LoopParts<'a>) -> Self {
         State {
             clock: parts.clock,
+            unfenced: parts.config.unfenced,
             waiter: parts.waiter,
-            measurer: AnyMeasurer::of(side, parts.notes, parts.measures_failed),
-            waiting: Waiting::new(parts.control, parts.patience, parts.retry),
+            measurer: AnyMeasurer::of(side, parts.notes, parts.config),
+            waiting: Waiting::new(parts.control, parts.patience, parts.config.retry),
             counted: LoopCounts::default(),
         }
     }
@@ -179,6 +196,8 @@ pub(super) struct LoopResources<'r, 'a, Q> {
     queue: &'r mut Option<Q>,
     waiter: &'r mut AnyPacing,
     clock: &'r AnyClock,
+    /// Whether the counter is read without fences.
+    unfenced: bool,
     waiting: &'r mut Waiting<'a>,
     counted: &'r mut LoopCounts,
     count: usize,
@@ -188,6 +207,9 @@ impl<Q> LoopResources<'_, '_, Q> {
     /// Runs the loop that is compiled for this clock and, where a stamp is a few instructions, for no pause.
     fn by_clock<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
         match (self.clock, &*self.waiter) {
+            (AnyClock::Counter(clock), _) if self.unfenced => {
+                self.paced::<D, T>(measurer, &clock.unfenced());
+            }
             (AnyClock::Counter(clock), AnyPacing::Not(_)) => self.unpaced::<D, T>(measurer, clock),
             (AnyClock::Counter(clock), _) => self.paced::<D, T>(measurer, clock),
             (AnyClock::Posix(clock), _) => self.paced::<D, T>(measurer, clock),
@@ -201,6 +223,16 @@ impl<Q> LoopResources<'_, '_, Q> {
             AnyPacing::Not(_) => self.unpaced::<D, T>(measurer, clock),
             _ => self.paced::<D, T>(measurer, clock),
         }
+    }
+
+    /// Runs the loop that is compiled for batches, between which nothing waits. None goes on from the run before.
+    fn by_batch<D: Direction<T, Q>, T>(
+        self,
+        measurer: &mut BatchMeasurer<'_, impl Measurer + Default>,
+    ) {
+        let clock = self.clock;
+        measurer.interrupt();
+        self.unpaced::<D, T>(measurer, clock);
     }
 
     /// Runs the loop that is compiled for any pace and any clock.
@@ -276,6 +308,7 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for Enqueueing {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
             AnyMeasurer::Numbering(it) => lent.by_pace::<Self, T>(it),
+            AnyMeasurer::NumberingBatches(it) => lent.by_batch::<Self, T>(it),
             AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::Tagging(it) => lent.by_pace::<Self, T>(it),
             _ => misplaced(),
@@ -326,6 +359,7 @@ impl<T: Element, R: Receiver<T>> Direction<T, R> for Dequeueing {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
             AnyMeasurer::Numbers(it) => lent.by_pace::<Self, T>(it),
+            AnyMeasurer::NumbersOfBatches(it) => lent.by_batch::<Self, T>(it),
             AnyMeasurer::TakingTimes(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::TakingNumbers(it) => lent.by_pace::<Self, T>(it),
             _ => misplaced(),
@@ -401,6 +435,7 @@ impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for DirectedEnd<D, T, Q> {
     fn run(&mut self, state: &mut State<'_>, count: usize) {
         let State {
             clock,
+            unfenced,
             waiter,
             measurer,
             waiting,
@@ -410,6 +445,7 @@ impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for DirectedEnd<D, T, Q> {
             queue: &mut self.queue,
             waiter,
             clock,
+            unfenced: *unfenced,
             waiting,
             counted,
             count,
@@ -472,4 +508,69 @@ where
         types: PhantomData::<fn() -> (D, T)>,
     });
     UnstartedLoop { side, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::queue::measurer::Numbering;
+    use crate::bench::queue::retry::Retry;
+    use crate::pacing::{EndLoad, Load, MissPolicy};
+    use crate::time::{Counter, Posix};
+
+    thread_local! {
+        static CLOCK: Cell<&'static str> = const { Cell::new("") };
+    }
+
+    /// Writes down which clock its loop is compiled for.
+    struct Named;
+
+    impl Direction<(), ()> for Named {
+        fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+            _runner: Runner<'_, '_, (), M, W, C>,
+            _count: usize,
+        ) {
+            CLOCK.set(std::any::type_name::<C>());
+        }
+
+        fn run(_lent: LoopResources<'_, '_, ()>, _measurer: &mut AnyMeasurer<'_>) {}
+    }
+
+    fn clock_of_loop(clock: AnyClock, unfenced: bool, load: Load) -> &'static str {
+        let load = EndLoad {
+            load,
+            ..EndLoad::NONE
+        };
+        let control = QueueControl::default();
+        let patience = Patience::new(Duration::from_secs(1));
+        let lent = LoopResources {
+            queue: &mut Some(()),
+            waiter: &mut load.waiter(&clock, MissPolicy::CatchUp),
+            clock: &clock,
+            unfenced,
+            waiting: &mut Waiting::new(&control, patience, Retry::None),
+            counted: &mut LoopCounts::default(),
+            count: 1,
+        };
+        lent.by_clock::<Named, ()>(&mut Numbering::default());
+        CLOCK.get()
+    }
+
+    #[test]
+    fn the_loop_reads_the_counter_without_fences_where_that_is_asked() {
+        let counter = AnyClock::Counter(Counter::of_made_up_rate(2.5e9));
+        for load in [Load::None, Load::ConstantRate { rate_per_s: 1e6 }] {
+            for (clock, unfenced, expected) in [
+                (counter, false, "::Counter"),
+                (counter, true, "::UnfencedCounter"),
+                (AnyClock::Posix(Posix::MONOTONIC), false, "::Posix"),
+            ] {
+                let found = clock_of_loop(clock, unfenced, load);
+                assert!(found.ends_with(expected), "{found}, not {expected}");
+            }
+        }
+    }
 }

@@ -20,6 +20,12 @@ pub trait Measurer {
     #[inline(always)]
     fn pre<C: Clock>(&mut self, _clock: &C) {}
 
+    /// The same behind an attempt that failed and is not measured.
+    #[inline(always)]
+    fn again<C: Clock>(&mut self, clock: &C) {
+        self.pre(clock);
+    }
+
     /// What an element carries that is enqueued now; asked between [`pre`](Self::pre) and [`post`](Self::post).
     #[inline(always)]
     fn stamp(&self) -> NonZeroU64 {
@@ -40,6 +46,11 @@ pub trait Measurer {
 
     /// Forgets what was noted, to note from the beginning again; returns what elements carried.
     fn forget(&mut self) -> CarriedElements;
+
+    /// Batches of operations that were timed, where they are timed in batches.
+    fn batches(&self) -> usize {
+        0
+    }
 
     /// Operations so far of which something came [behind](Self::beside), and was timed.
     fn extended(&self) -> usize {

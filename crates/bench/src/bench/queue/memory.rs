@@ -46,15 +46,15 @@ pub struct Needs([MemoryNeed; 4]);
 impl Needs {
     /// With so many elements in a round, through a queue for so many elements of so many bytes.
     pub fn of(config: &Config, count: u64, (capacity, payload): (usize, usize)) -> Self {
-        let (elements, per_element) = match config.measure {
+        let (elements, per_element) = match config.times_each() {
             // Those of the floor, which is measured before each run, may be more.
-            measure if measure.has_times() => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
-            _ => (count, BYTES_WITHOUT),
+            true => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
+            false => (count, BYTES_WITHOUT),
         };
-        let room = |role| Notes::room(role, config.measure, elements as usize);
+        let room = |role| Notes::room(role, config, elements as usize);
         let rooms = [SENDER, RECEIVER].map(|role| (role, room(role)));
         let queue = ("the queue", queue_bytes(capacity, payload, 1));
-        Needs::new(config, &rooms, queue, elements * per_element, count)
+        Needs::new(config, &rooms, queue, (elements, per_element), count)
     }
 
     /// The same of several threads, each with room for what it notes, and of queues of so many bytes.
@@ -66,7 +66,7 @@ impl Needs {
             true => BYTES_WITH_TIMES + 2 * size_of::<Record>() as u64,
             false => BYTES_WITHOUT,
         };
-        let analysis = taken as u64 * per_element;
+        let analysis = (taken as u64, per_element);
         Needs::new(config, rooms, ("the queues", queues), analysis, 0)
     }
 
@@ -74,17 +74,16 @@ impl Needs {
         config: &Config,
         rooms: &[(Role, usize)],
         (queues, bytes): (&'static str, u64),
-        analysis: u64,
+        (elements, per_element): (u64, u64),
         written: u64,
     ) -> Self {
-        let stamps = |&(role, room): &(Role, usize)| {
-            Notes::length(role, config.measure, room, config.huge_pages).0
-        };
+        let stamps =
+            |&(role, room): &(Role, usize)| Notes::length(role, config, room, elements as usize).0;
         let written = if config.keep_elements { written } else { 0 };
         let needs = [
             ("stamps", rooms.iter().map(stamps).sum()),
             (queues, Arena::length_for(bytes, config.huge_pages).0),
-            ("the analysis", analysis),
+            ("the analysis", elements * per_element),
             ("elements to be written", written * BYTES_PER_ROW),
         ];
         Needs(needs.map(|(what, bytes)| MemoryNeed { what, bytes }))
@@ -200,7 +199,7 @@ pub fn most_elements(
         }
         RoundLength::Time(time) => {
             require(FEWEST, format!("--capacity {capacity}"))?;
-            let per_s = match config.measure.has_times() {
+            let per_s = match config.times_each() {
                 true => MOST_STAMPED_PER_S,
                 false => MOST_PER_S,
             };

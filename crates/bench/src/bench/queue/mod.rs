@@ -5,7 +5,7 @@
 //! | what the rig calls | `benchmark` |
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `seats`, `crowded`, `memory` |
 //! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `roles`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
-//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
+//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads, `batches` for short operations) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `findings`, `error`, `presentation` |
 //!
@@ -13,6 +13,7 @@
 //! application does with an element.
 
 pub mod analysis;
+mod batches;
 #[allow(missing_docs)]
 pub mod benchmark;
 mod by_time;

@@ -1,10 +1,11 @@
 //! What the end of a queue notes while it runs, and what it tells afterwards.
 
-use super::config::Measure;
+use super::batches::BatchRecord;
+use super::config::Config;
 use super::measurer::Record;
 use super::result::EndResult;
 use super::roles::SENDER;
-use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
+use crate::buffer::{BufferError, Bytes, PageKind, StampBuffer};
 use crate::rig::role::Role;
 
 /// The most elements of a part of a warm-up: their stamps are in a first-level cache.
@@ -16,39 +17,52 @@ pub(super) enum Notes {
     Times(StampBuffer<Record>),
     /// What elements carried.
     Numbers(StampBuffer<u64>),
+    /// What elements carried, and the clock around batches of them.
+    Batches(StampBuffer<u64>, StampBuffer<BatchRecord>),
 }
 
 impl Notes {
     /// How many an end takes, those of a warm-up in parts.
-    pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
+    pub(super) fn room(role: Role, config: &Config, elements: usize) -> usize {
         // Numbers that were sent are known without notes.
-        if role == SENDER && !measure.is_timed(role) {
+        if role == SENDER && (!config.measure.is_timed(role) || config.has_batches()) {
             0
         } else {
             elements.max(WARM_UP_PART)
         }
     }
 
-    /// The memory of so many.
-    pub(super) fn length(
-        role: Role,
-        measure: Measure,
-        room: usize,
-        policy: HugePagePolicy,
-    ) -> Bytes {
-        match measure.is_timed(role) {
+    /// The batches of so many elements, or of a part of a warm-up.
+    fn batches(config: &Config, elements: usize) -> usize {
+        elements.max(WARM_UP_PART) / config.per_stamp as usize
+    }
+
+    /// The memory of so many, of `elements` in a round.
+    pub(super) fn length(role: Role, config: &Config, room: usize, elements: usize) -> Bytes {
+        let policy = config.huge_pages;
+        let numbers = StampBuffer::<u64>::length_for(room, policy);
+        match config.measure.is_timed(role) {
+            true if config.has_batches() => {
+                let batches = Self::batches(config, elements);
+                Bytes(numbers.0 + StampBuffer::<BatchRecord>::length_for(batches, policy).0)
+            }
             true => StampBuffer::<Record>::length_for(room, policy),
-            false => StampBuffer::<u64>::length_for(room, policy),
+            false => numbers,
         }
     }
 
     pub(super) fn new(
         role: Role,
-        measure: Measure,
+        config: &Config,
         room: usize,
-        policy: HugePagePolicy,
+        elements: usize,
     ) -> Result<Self, BufferError> {
-        Ok(match measure.is_timed(role) {
+        let policy = config.huge_pages;
+        Ok(match config.measure.is_timed(role) {
+            true if config.has_batches() => Notes::Batches(
+                StampBuffer::new(room, policy)?,
+                StampBuffer::new(Self::batches(config, elements), policy)?,
+            ),
             true => Notes::Times(StampBuffer::new(room, policy)?),
             false => Notes::Numbers(StampBuffer::new(room, policy)?),
         })
@@ -58,6 +72,7 @@ impl Notes {
         match self {
             Notes::Times(buffer) => buffer.page_kind(),
             Notes::Numbers(buffer) => buffer.page_kind(),
+            Notes::Batches(_, buffer) => buffer.page_kind(),
         }
     }
 }
@@ -76,8 +91,18 @@ impl EndReport {
         let noted = self.end.tally.noted;
         match &self.notes {
             Notes::Times(records) => records[..noted].iter().map(|record| record[0].0).collect(),
-            Notes::Numbers(numbers) if numbers.is_empty() => (1..=noted as u64).collect(),
-            Notes::Numbers(numbers) => numbers[..noted].to_vec(),
+            Notes::Numbers(numbers) | Notes::Batches(numbers, _) if numbers.is_empty() => {
+                (1..=noted as u64).collect()
+            }
+            Notes::Numbers(numbers) | Notes::Batches(numbers, _) => numbers[..noted].to_vec(),
+        }
+    }
+
+    /// The times of its batches; none where operations were not timed in batches.
+    pub(super) fn batches(&self) -> Option<&[BatchRecord]> {
+        match &self.notes {
+            Notes::Batches(_, times) => Some(&times[..self.end.tally.batches]),
+            Notes::Times(_) | Notes::Numbers(_) => None,
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::results::schema::queue::{
-    COUNT, DEPTH_MEAN, ELEMENTS_MEASURED, GROUP, LOST, MISSED_ENQUEUES, PERCENT_OF_SATURATION,
-    QUEUE, RATE, SCHEMA, THROUGHPUT, dequeue, element, enqueue, intended, latency,
+    COUNT, DEPTH_MEAN, DEQUEUE_EACH, DEQUEUES_BATCHED, ELEMENTS_MEASURED, ENQUEUE_EACH,
+    ENQUEUES_BATCHED, GROUP, LOST, MISSED_ENQUEUES, PERCENT_OF_SATURATION, QUEUE, RATE, SCHEMA,
+    THROUGHPUT, dequeue, element, enqueue, intended, latency,
 };
 
 const MEASURED: &str = "The cost of queues between two threads";
@@ -28,6 +29,16 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             &[element::DEQUEUE, element::DEQUEUED],
         ),
         Metric::intended(&[element::INTENDED, element::DEQUEUED]),
+        Metric {
+            stem: "enqueue_batch",
+            plural: Some("batches"),
+            ..Metric::new("enqueue-batch", "time of a batch of enqueues", &[])
+        },
+        Metric {
+            stem: "dequeue_batch",
+            plural: Some("batches"),
+            ..Metric::new("dequeue-batch", "time of a batch of dequeues", &[])
+        },
     ],
     // Over the queues, what an operation costs.
     usual_medians: &["enqueue", "dequeue"],
@@ -41,6 +52,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     lost: Some(("elements", LOST, ELEMENTS_MEASURED)),
     columns: &[
         &[enqueue::P50, dequeue::P50],
+        &[ENQUEUE_EACH, DEQUEUE_EACH, ENQUEUES_BATCHED, DEQUEUES_BATCHED],
         &[latency::P50, latency::P99],
         &[intended::P50, intended::P99],
         &[THROUGHPUT, DEPTH_MEAN, MISSED_ENQUEUES],
@@ -69,6 +81,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     reading: &[
         "enqueue, dequeue: The time of one operation, the time stamp included.",
         "latency: From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
+        "batch: The time of several operations of one end together (--per-stamp), one after the other; its mean is \
+         that time divided by their number.",
         "intended: From when the schedule wanted the element sent: a sender that was stalled does not hide what that \
          caused.",
         "medians over runs: Each figure is the median over the runs of its point. Two modes: the runs fall into two \

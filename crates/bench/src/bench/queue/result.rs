@@ -42,28 +42,44 @@ pub struct PerOperation<T> {
     pub intended: T,
     /// From before its enqueue to after the dequeue of the answer.
     pub round_trip: T,
+    /// From before the first to after the last enqueue of a batch.
+    pub enqueue_batch: T,
+    /// The same of dequeues.
+    pub dequeue_batch: T,
 }
 
 impl<T> PerOperation<T> {
     /// All of them, in the order of the columns.
-    pub fn all(&self) -> [&T; 5] {
+    pub fn all(&self) -> [&T; 7] {
         [
             &self.enqueue,
             &self.dequeue,
             &self.latency,
             &self.intended,
             &self.round_trip,
+            &self.enqueue_batch,
+            &self.dequeue_batch,
         ]
     }
 
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> PerOperation<U> {
-        let [enqueue, dequeue, latency, intended, round_trip] = self.all().map(of);
+        let [
+            enqueue,
+            dequeue,
+            latency,
+            intended,
+            round_trip,
+            enqueue_batch,
+            dequeue_batch,
+        ] = self.all().map(of);
         PerOperation {
             enqueue,
             dequeue,
             latency,
             intended,
             round_trip,
+            enqueue_batch,
+            dequeue_batch,
         }
     }
 }
@@ -84,9 +100,27 @@ pub struct Times {
     pub histograms: PerOperation<LatencyHistogram>,
     /// Of a queue with more than one element.
     pub depth: Option<Depth>,
+    /// Operations of a batch; one where each is timed by itself.
+    pub per_stamp: u32,
 }
 
 impl Times {
+    /// Those of samples in ascending order.
+    pub(super) fn of(samples: &PerOperation<Vec<i64>>, depth: Option<Depth>) -> Self {
+        Times {
+            figures: samples.map(|samples| Summary::of_sorted(samples)),
+            histograms: samples.map(|samples| LatencyHistogram::of(samples)),
+            depth,
+            per_stamp: 1,
+        }
+    }
+
+    /// Operations of an end that are in its timed batches, in per cent of so many.
+    pub(super) fn percent_in_batches(&self, batches: usize, operations: u64) -> f64 {
+        let inside = batches as u64 * u64::from(self.per_stamp);
+        100.0 * inside as f64 / operations.max(1) as f64
+    }
+
     /// The files of the distributions; without a schedule there is none from the intended time.
     pub(super) fn files(&self) -> Vec<(String, LatencyHistogram)> {
         let names = [
@@ -95,6 +129,8 @@ impl Times {
             "latency.hgrm",
             "intended_latency.hgrm",
             "round_trip.hgrm",
+            "enqueue_batch.hgrm",
+            "dequeue_batch.hgrm",
         ];
         let all = names.into_iter().zip(self.histograms.all());
         all.filter(|(_, histogram)| histogram.count() > 0)
@@ -131,6 +167,8 @@ pub struct EndResult {
     pub stamp: StampCost,
     /// What its measurer measures without a queue.
     pub floors: OperationFloors,
+    /// The same of a batch, where batches are timed.
+    pub batch_floor: Option<QueueFloor>,
     /// The pages in which it noted.
     pub pages: PageKind,
     /// The pages of the queue, where it was made in memory of its own.
@@ -215,6 +253,8 @@ pub mod made_up {
             measure_failed: false,
             retry: Retry::Pause,
             clock: ClockKind::Monotonic,
+            unfenced: false,
+            per_stamp: 1,
             timeout: Duration::from_secs(5),
             priority: None,
             huge_pages: HugePagePolicy::Try,
@@ -274,6 +314,7 @@ pub mod made_up {
                 plain: floor(10),
                 with_flush: floor(20),
             },
+            batch_floor: None,
             pages: PageKind::Huge,
             queue_pages: Some(PageKind::Huge),
             queue_locked: true,
@@ -299,11 +340,11 @@ pub mod made_up {
                     enqueue: summary(enqueue_ns),
                     dequeue: summary(2 * enqueue_ns),
                     latency: summary(10 * enqueue_ns),
-                    intended: None,
-                    round_trip: None,
+                    ..PerOperation::default()
                 },
                 histograms: PerOperation::default(),
                 depth: Some(Depth { max: 5, mean: 1.5 }),
+                per_stamp: 1,
             }),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
             sent_per_s: Some(1e9 / enqueue_ns as f64),
@@ -313,6 +354,7 @@ pub mod made_up {
                 latency: floor,
                 intended: floor,
                 round_trip: floor,
+                ..PerOperation::default()
             }),
             ends,
             shares: None,

@@ -1,6 +1,7 @@
 //! One run of a queue: the floor of its latency, the run itself, and what is made of it.
 
 use super::analysis::{self, ElementRecords};
+use super::batches;
 use super::config::{Config, Measure};
 use super::control::Ending;
 use super::ends::{self, EndsMaker};
@@ -40,7 +41,7 @@ impl RunResult {
             Outcome::Unjudged => Some(format!(
                 "the run cannot be judged: {words}: the clock {} is too coarse for it: use --clock tsc, or a load with \
                  pauses",
-                config.clock.name()
+                config.clock_name()
             )),
         }
     }
@@ -54,9 +55,12 @@ pub(super) fn measure_run(
     round: u32,
     mut load: Option<ActiveLoad<'_>>,
 ) -> Result<RunResult, RunError> {
-    let bare = match task.config.measure {
-        measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,
-        _ => None,
+    // Of round trips as well.
+    let config = &task.config;
+    let has_bare = config.times_each() && !config.unfenced && task.point.wiring.is_none();
+    let bare = match has_bare {
+        true => times_of_handoff(&task)?,
+        false => None,
     };
     let (ends, throttled) = make_run(make, &task, load.as_mut())?;
     let drawn = load.and_then(|load| load.drawn());
@@ -108,13 +112,20 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
     let floors = PerOperation {
         enqueue: Some(enqueue),
         dequeue: Some(receiver.floors.plain),
+        enqueue_batch: sender.batch_floor,
+        dequeue_batch: receiver.batch_floor,
         ..latencies.unwrap_or_default()
     };
-    let one_way = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
+    let has_latencies = config.has_latencies();
+    let one_way =
+        (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted, has_latencies));
     let times = match wiring {
         Some(_) if config.measure.has_times() && is_clean => shared::times(task, &reports),
         Some(_) => None,
-        None => one_way.or_else(|| round_trips(task, &reports).filter(|_| is_clean)),
+        None if !is_clean => None,
+        None => one_way
+            .or_else(|| round_trips(task, &reports))
+            .or_else(|| batches(task, &reports)),
     };
     let has_floors = config.measure.has_times() && (wiring.is_none() || is_clean);
     let kept = noted.filter(|_| config.keep_elements);
@@ -159,7 +170,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let clean = unless_disturbed(ended.map(|(ends, _)| ends))?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
-        Some(noted) => analysis::times(&task.clock, &noted),
+        Some(noted) => analysis::times(&task.clock, &noted, true),
         None => round_trips(&task, &ends),
     }))
 }
@@ -183,6 +194,12 @@ fn round_trips(task: &Task, ends: &EndReports) -> Option<Times> {
         }
         _ => None,
     }
+}
+
+/// The times of batches, if both ends noted them.
+fn batches(task: &Task, ends: &EndReports) -> Option<Times> {
+    let noted = [ends.sender[0].batches()?, ends.receiver[0].batches()?];
+    Some(batches::times(&task.clock, task.config.per_stamp, noted))
 }
 
 /// What both ends of a queue noted, if that are times and they have it alone.

@@ -1,9 +1,10 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
 use super::config::{Config, RoundLength};
+use super::ends;
 use super::judge::Outcome;
 use super::plan::Point;
-use super::result::{PerEnd, RunResult};
+use super::result::{PerEnd, PerOperation, RunResult};
 use super::sharing::set_columns;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
@@ -93,7 +94,11 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::MEASURE, config.measure.name())
         .set(&columns::MEASURE_FAILED, config.measure_failed)
         .set(&columns::RETRY, config.retry.name())
-        .set(&columns::CLOCK, config.clock.name())
+        .set(&columns::CLOCK, config.clock_name())
+        .set(
+            &columns::PER_STAMP,
+            config.has_batches().then_some(config.per_stamp),
+        )
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64)
         .set(&columns::PRIORITY, config.priority.map(u32::from));
     match config.length {
@@ -122,6 +127,10 @@ pub fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Recor
     let elements = &run.verdict.elements;
     record
         .set(&columns::OUTCOME, run.outcome.name())
+        .set(
+            &columns::QUEUE_IS,
+            registry::chosen(&point.queue, &ends::spec(point)).map(|choice| choice.queue),
+        )
         .set(&columns::LOST, elements.lost)
         .set(&columns::DUPLICATED, elements.duplicated)
         .set(&columns::REORDERED, elements.reordered)
@@ -147,6 +156,42 @@ fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
             .set(&operation.floor_min, floor.map(|floor| floor.min_ns))
             .set(&operation.floor_p50, floor.map(|floor| floor.p50_ns))
             .distribution(&operation.columns, summary);
+    }
+    if let Some(times) = times.filter(|times| times.per_stamp > 1) {
+        let PerOperation {
+            enqueue_batch,
+            dequeue_batch,
+            ..
+        } = &times.figures;
+        for (summary, [batches, batched, each]) in [
+            (
+                enqueue_batch,
+                [
+                    &columns::ENQUEUE_BATCHES,
+                    &columns::ENQUEUES_BATCHED,
+                    &columns::ENQUEUE_EACH,
+                ],
+            ),
+            (
+                dequeue_batch,
+                [
+                    &columns::DEQUEUE_BATCHES,
+                    &columns::DEQUEUES_BATCHED,
+                    &columns::DEQUEUE_EACH,
+                ],
+            ),
+        ] {
+            let summary = summary.as_ref();
+            let count = summary.map_or(0, |summary| summary.count);
+            let one = |batch: f64| batch / f64::from(times.per_stamp);
+            record
+                .set(batches, count)
+                .set(
+                    batched,
+                    times.percent_in_batches(count as usize, run.elements),
+                )
+                .set(each, summary.map(|summary| one(summary.p50_ns)));
+        }
     }
     record
         .set(&columns::ELEMENTS_MEASURED, run.elements)
@@ -217,6 +262,49 @@ mod tests {
         for record in [clean, wrong, without_run()] {
             record.arranged(&columns::SCHEMA.runs());
         }
+    }
+
+    #[test]
+    fn a_run_in_batches_has_their_size_their_number_and_the_mean_of_an_operation() {
+        let mut config = made_up::config();
+        let point = made_up::point("lamport");
+        let size = |config: &Config| settings(&point, config).number(columns::PER_STAMP.name);
+        assert_eq!(size(&config), None);
+        config.per_stamp = 64;
+        assert_eq!(size(&config), Some(64.0));
+        let mut run = made_up::run(40);
+        run.elements = 200;
+        let times = run.times.as_mut().unwrap();
+        times.per_stamp = 32;
+        times.figures = PerOperation {
+            enqueue_batch: times.figures.enqueue.take(),
+            ..PerOperation::default()
+        };
+        let found = figures(&point, &run, None);
+        let number = |column: &Column| found.number(column.name);
+        let batch = columns::enqueue_batch::P50;
+        assert_eq!(
+            [batch, columns::ENQUEUE_EACH].map(|it| number(&it)),
+            [40.0, 1.25].map(Some)
+        );
+        assert_eq!(number(&columns::ENQUEUE_BATCHES), Some(3.0));
+        assert_eq!(number(&columns::ENQUEUES_BATCHED), Some(48.0));
+        assert_eq!(number(&columns::DEQUEUES_BATCHED), Some(0.0));
+        // A receiver that always found the queue empty.
+        assert_eq!(number(&columns::DEQUEUE_BATCHES), Some(0.0));
+        assert_eq!(number(&columns::DEQUEUE_EACH), None);
+        assert_eq!(number(&columns::enqueue::P50), None);
+        found.arranged(&columns::SCHEMA.runs());
+    }
+
+    #[test]
+    fn a_queue_that_is_one_of_several_has_the_name_of_that_one() {
+        let is = |queue: &str| {
+            let found = figures(&made_up::point(queue), &made_up::run(40), None);
+            found.text(&columns::QUEUE_IS)
+        };
+        assert!(["baton-batching", "baton-demoting"].contains(&is("baton").as_str()));
+        assert_eq!(["lamport", "baton-batching"].map(is), ["", ""]);
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
                 }
                 pause(&mut pauses, waiting.most_pauses);
                 if !measurer.measures_failed() {
-                    measurer.pre(&clock);
+                    measurer.again(&clock);
                     // One word is its stamp and needs no building.
                     if T::BYTES > size_of::<u64>() {
                         // The compiler would build it once.
@@ -187,7 +187,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
                 }
                 pause(&mut pauses, waiting.most_pauses);
                 if !measurer.measures_failed() {
-                    measurer.pre(&clock);
+                    measurer.again(&clock);
                 }
             };
             measurer.post(&clock, element.stamp());
@@ -229,6 +229,8 @@ pub(super) const AT_REST: &str = "a loop gives the queue back";
 pub struct EndTally {
     /// Operations that succeeded, without those of the warm-up.
     pub noted: usize,
+    /// Batches of them that were timed.
+    pub batches: usize,
     /// Those of them whose time holds handing over what the queue had held back.
     pub extended: usize,
     /// Attempts that failed, the queue being full or empty.
@@ -247,6 +249,7 @@ impl EndTally {
     pub(super) fn of(measurer: &impl Measurer, waiter: &impl Pacing, counted: &LoopCounts) -> Self {
         EndTally {
             noted: measurer.noted(),
+            batches: measurer.batches(),
             extended: measurer.extended(),
             failed: counted.failed,
             damaged: counted.damaged,

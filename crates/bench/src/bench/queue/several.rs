@@ -74,7 +74,7 @@ pub(super) fn permit(
 /// many elements.
 pub(super) fn needs(config: &Config, wiring: &Wiring, largest: (usize, usize), room: u64) -> Needs {
     let producers = wiring.publishers as usize;
-    let of_producer = Notes::room(SENDER, config.measure, room as usize);
+    let of_producer = Notes::room(SENDER, config, room as usize);
     let of_consumer = Task::room_of_receiver(room as usize, producers, largest.0);
     let mut rooms = vec![(SENDER, of_producer); producers];
     let ends = producers + wiring.subscribers as usize;

@@ -48,12 +48,16 @@ pub(super) fn take_back_unfinished(wiring: &Wiring, reports: &mut EndReports) {
             let is_it = |stamp: u64| stamp == tag.0;
             let found = match &end.notes {
                 Notes::Times(records) => records[..*noted].iter().position(|it| is_it(it[0].0)),
-                Notes::Numbers(numbers) => numbers[..*noted].iter().position(|it| is_it(*it)),
+                Notes::Numbers(numbers) | Notes::Batches(numbers, _) => {
+                    numbers[..*noted].iter().position(|it| is_it(*it))
+                }
             };
             if let Some(at) = found {
                 match &mut end.notes {
                     Notes::Times(records) => records.copy_within(at + 1..*noted, at),
-                    Notes::Numbers(numbers) => numbers.copy_within(at + 1..*noted, at),
+                    Notes::Numbers(numbers) | Notes::Batches(numbers, _) => {
+                        numbers.copy_within(at + 1..*noted, at)
+                    }
                 }
                 *noted -= 1;
             } else if let Some(at) = end.leftovers.iter().position(|it| is_it(*it)) {
@@ -68,7 +72,7 @@ fn tags(report: &EndReport) -> impl Iterator<Item = ElementTag> + '_ {
     let noted = report.end.tally.noted;
     let (times, numbers) = match &report.notes {
         Notes::Times(records) => (&records[..noted], &[][..]),
-        Notes::Numbers(numbers) => (&[][..], &numbers[..noted]),
+        Notes::Numbers(numbers) | Notes::Batches(numbers, _) => (&[][..], &numbers[..noted]),
     };
     let times = times.iter().map(|record: &Record| record[0].0);
     times.chain(numbers.iter().copied()).map(ElementTag)
@@ -152,6 +156,7 @@ pub(super) fn merged(all: &[EndReport]) -> EndResult {
     EndResult {
         tally,
         passed,
+        batch_floor: first.batch_floor,
         pages: ends().map(|end| end.pages).min().unwrap_or(first.pages),
         ..first
     }
@@ -166,7 +171,7 @@ pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
             let intended = ThreadPosition::Sender(number).intended_starts(task, &report.end);
             match &report.notes {
                 Notes::Times(records) => Some((&records[..noted], intended)),
-                Notes::Numbers(_) => None,
+                Notes::Numbers(_) | Notes::Batches(..) => None,
             }
         })
         .collect::<Option<_>>()?;
@@ -188,7 +193,7 @@ pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
         received: &received,
         intended: (!intended.is_empty()).then_some(intended),
     };
-    let mut times = analysis::times(clock, &noted)?;
+    let mut times = analysis::times(clock, &noted, true)?;
     // Elements are not in the order in which they were put in, and may be of several queues.
     times.depth = None;
     Some(times)

@@ -53,7 +53,7 @@ impl ThreadPosition {
             (ThreadPosition::Receiver(_), Some(wiring)) => {
                 Task::room_of_receiver(room, wiring.publishers as usize, task.point.capacity)
             }
-            _ => Notes::room(self.end(), task.config.measure, room),
+            _ => Notes::room(self.end(), &task.config, room),
         }
     }
 

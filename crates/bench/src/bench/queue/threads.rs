@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use super::batches;
 use super::by_time::{AFTER_SENDERS, let_through_by_time};
 use super::config::Measure;
 use super::control::Ending;
 use super::counters::{Counters, LoopCounters};
 use super::ends::EndsMaker;
 use super::error::ThreadError;
-use super::floor::{self, OperationFloors};
+use super::floor::{self, OperationFloors, QueueFloor};
 use super::loops::{LoopParts, UnstartedLoop};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
@@ -25,8 +26,9 @@ use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
 use crate::host::{Needs, memory_lock, pinning};
 use crate::rig::error::RigError;
+use crate::rig::role::Role;
 use crate::rig::workers::{Crew, WorkerPlacement};
-use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
+use crate::time::{AnyClock, Clock, ClockUser, StampCost, measure_stamp_cost};
 
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
 /// that are still in the queue are taken out as well, to tell whether any is lost.
@@ -122,17 +124,21 @@ fn run_end(
     let pulse = place.pulse(control);
     let config = &task.config;
     let is_shared = task.point.wiring.is_some();
-    let mut notes = Notes::new(
-        place.end(),
-        config.measure,
-        place.room(task),
-        config.huge_pages,
-    )?;
+    let elements = task.count as usize;
+    let mut notes = Notes::new(place.end(), config, place.room(task), elements)?;
     let mut counters = match config.measure {
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::RoundTrip | Measure::Throughput => None,
     };
-    let (stamp, floors) = task.clock.visit(StampCosts);
+    let costs = StampCosts {
+        per_stamp: config.per_stamp,
+        role: place.end(),
+        payload: task.point.payload,
+    };
+    let (stamp, floors, batch_floor) = match task.clock {
+        AnyClock::Counter(clock) if config.unfenced => costs.with(clock.unfenced()),
+        clock => clock.visit(costs),
+    };
     let mut patience = Patience::new(task.patience);
     if is_shared && place.end() == RECEIVER {
         let after = AFTER_SENDERS.saturating_add(task.point.receiver.longest_pause());
@@ -143,8 +149,7 @@ fn run_end(
         control,
         patience,
         waiter: place.waiter(task),
-        measures_failed: config.measure_failed,
-        retry: config.retry,
+        config,
         notes: &mut notes,
     };
     let mut end = made()?.of(parts);
@@ -194,6 +199,7 @@ fn run_end(
         passed,
         stamp,
         floors,
+        batch_floor,
         pages: notes.pages(),
         queue_pages,
         queue_locked,
@@ -205,14 +211,24 @@ fn run_end(
     })
 }
 
-/// The price of a stamp on the CPU that asks, and what is measured without a queue.
-struct StampCosts;
+/// The price of a stamp on the CPU that asks, and what an end measures without a queue, of batches of so many as well.
+struct StampCosts {
+    per_stamp: u32,
+    role: Role,
+    payload: usize,
+}
 
 impl ClockUser for StampCosts {
-    type Output = (StampCost, OperationFloors);
+    type Output = (StampCost, OperationFloors, Option<QueueFloor>);
 
     fn with<C: Clock>(self, clock: C) -> Self::Output {
-        (measure_stamp_cost(&clock), floor::of_operations(&clock))
+        let of_batch = (self.per_stamp > 1)
+            .then(|| batches::floor(&clock, self.per_stamp, self.role, self.payload));
+        (
+            measure_stamp_cost(&clock),
+            floor::of_operations(&clock),
+            of_batch,
+        )
     }
 }
 

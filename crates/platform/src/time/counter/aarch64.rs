@@ -73,6 +73,15 @@ impl CounterReader {
         isb();
         ticks
     }
+
+    /// Reads CNTVCT_EL0 alone, while instructions before it may not have ended, and later ones may have begun.
+    #[inline(always)]
+    pub(super) fn read_unfenced(self) -> Ticks {
+        let ticks: u64;
+        // SAFETY: as in `read_behind_isb`.
+        unsafe { asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nostack, preserves_flags)) };
+        Ticks(ticks)
+    }
 }
 
 /// Counts per second as firmware has written them to CNTFRQ_EL0.

@@ -258,6 +258,13 @@ kinds! {
     STARVED "starved" Reservation
         "in a round a thread had less than {least_percent} of an equal share: {threads}"
         "its row is marked UNFAIR" "";
+    NO_BATCH_TIMED "no-batch-timed" Reservation
+        "no batch of {what} was timed" "each was ended by an attempt that found the queue full or empty"
+        "lower --per-stamp, or include failed attempts by --measure-failed";
+    FEW_IN_BATCHES "few-in-batches" Reservation
+        "less than {least_percent} of the {what} of a round are in batches that were timed"
+        "their times are those of a queue that is neither full nor empty for as long"
+        "lower --per-stamp, or include failed attempts by --measure-failed";
     BATCHES "batches" Advice
         "these queues hand over in batches: {queues}"
         "the last enqueue before a pause also contains the publication of the batch and two stamps" "";

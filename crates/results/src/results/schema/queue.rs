@@ -57,7 +57,16 @@ distribution_columns!(
     round_trip, "round_trip", "", "time from before an enqueue to after the dequeue of the answer"
 );
 
-/// What is measured of each element: its distribution, and the floor of that.
+distribution_columns!(
+    /// The time of a batch of enqueues.
+    enqueue_batch, "enqueue_batch", "", "time of a batch of enqueues (--per-stamp)"
+);
+distribution_columns!(
+    /// The time of a batch of dequeues.
+    dequeue_batch, "dequeue_batch", "", "time of a batch of dequeues (--per-stamp)"
+);
+
+/// What is measured of each element, or of each batch of operations: its distribution, and the floor of that.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
     /// What tables call it.
@@ -91,12 +100,14 @@ macro_rules! operation {
 }
 
 /// The operations, in the order of the files.
-pub const OPERATIONS: [Operation; 5] = [
+pub const OPERATIONS: [Operation; 7] = [
     operation!(enqueue, "enqueue", "enqueue"),
     operation!(dequeue, "dequeue", "dequeue"),
     operation!(latency, "latency", "latency"),
     operation!(intended, "intended_latency", "from intended"),
     operation!(round_trip, "round_trip", "round trip"),
+    operation!(enqueue_batch, "enqueue_batch", "batch of enqueues"),
+    operation!(dequeue_batch, "dequeue_batch", "batch of dequeues"),
 ];
 
 columns! {
@@ -140,6 +151,8 @@ columns! {
         "whether the time of failed attempts belongs to the operation that succeeded at last").data(Data::Flag);
     RETRY = setting("retry", "what an end does between two attempts: none, pause or backoff");
     CLOCK = setting("clock", "clock of all stamps and waits");
+    PER_STAMP = setting("per_stamp", "operations of a batch, which are timed together (--per-stamp); empty where each \
+        is timed by itself").whole();
     COUNT = setting("count", "elements that are measured in a round; with a duration known once the rate is")
         .whole().over(Over::Median);
     DURATION = setting("duration_ns", "how long a round is measured, by the rate that a short run finds before").whole();
@@ -154,12 +167,31 @@ columns! {
         "clean, wrong (the queue is broken), gave-up, unjudged (the clock is too coarse) or failed");
     SATURATION = measured("saturation_per_s", "on a load curve, elements in a second that the queue takes at most", 1)
         .better(Better::Higher).title("saturation");
+    QUEUE_IS = label("queue_is", "which queue it is, where its name stands for one of several: baton, baton-by-call");
     ELEMENTS_MEASURED = count("elements_measured",
         "elements that the figures are made of: those after the warm-up of clean rounds").title("elements");
 }
 columns! {
     /// The loops.
     OF_THE_LOOPS;
+    ENQUEUE_EACH = measured("enqueue_batch_each_ns",
+        "mean of the enqueues of a batch (--per-stamp), in the median batch of those that were timed", 2)
+        .with_bounds().title("enqueue batch mean");
+    DEQUEUE_EACH = measured("dequeue_batch_each_ns",
+        "mean of the dequeues of a batch (--per-stamp), in the median batch of those that were timed", 2)
+        .with_bounds().title("dequeue batch mean");
+    ENQUEUE_BATCHES = count("enqueue_batches",
+        "batches of enqueues that were timed; an attempt that found the queue full ends one without a time");
+    DEQUEUE_BATCHES = count("dequeue_batches",
+        "batches of dequeues that were timed; an attempt that found the queue empty ends one without a time");
+    ENQUEUES_BATCHED = measured("enqueues_in_batches_percent",
+        "enqueues of a round that are in batches that were timed: as many in a row as a batch has, of which none found \
+         the queue full, unless failed attempts are measured", 1)
+        .better(Better::Neither).title("enqueues in batches");
+    DEQUEUES_BATCHED = measured("dequeues_in_batches_percent",
+        "dequeues of a round that are in batches that were timed: as many in a row as a batch has, of which none found \
+         the queue empty, unless failed attempts are measured", 1)
+        .better(Better::Neither).title("dequeues in batches");
     THROUGHPUT = measured("throughput_per_s",
         "elements in a second, over the intervals from the first dequeue to the last, by the receiver's clock; of \
          several threads, over the time from the first enqueue to the last dequeue or the last pause", 1)
@@ -218,7 +250,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 5 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 4 + 7 * (2 + 13) + 24 + 5 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
@@ -230,6 +262,10 @@ pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 5 + 8 + 6] = join(&[
     &intended::ALL,
     &[OPERATIONS[4].floor_min, OPERATIONS[4].floor_p50],
     &round_trip::ALL,
+    &[OPERATIONS[5].floor_min, OPERATIONS[5].floor_p50],
+    &enqueue_batch::ALL,
+    &[OPERATIONS[6].floor_min, OPERATIONS[6].floor_p50],
+    &dequeue_batch::ALL,
     &OF_THE_LOOPS,
     &SHARES,
     &COUNTERS,
@@ -245,6 +281,9 @@ pub const MEASURED_SETTINGS: [[&str; 2]; 2] = [
     [PERCENT_OF_SATURATION.name, RATE.name],
     [DURATION.name, COUNT.name],
 ];
+
+/// With fewer per cent of its operations in timed batches the figures of an end are those of a selection.
+pub const BATCHED_PERCENT: f64 = 50.0;
 
 /// Whether a sender was late so often that the load asked for was not had: this many of `count` enqueues, or of their
 /// groups.

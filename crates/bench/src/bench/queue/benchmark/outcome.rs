@@ -10,7 +10,7 @@ use crate::bench::queue::error::RunError;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
 use crate::bench::queue::seats::Seats;
-use crate::bench::queue::{findings, judge, rows, several};
+use crate::bench::queue::{ends, findings, judge, rows, several};
 use crate::generators::RunGenerators;
 use crate::host::Compromise;
 use crate::queues::registry;
@@ -121,8 +121,11 @@ fn obtained(
         // What was measured is a figure: it differs from run to run.
         sender["rate_per_s"].take();
     }
+    let choice = registry::chosen(&point.queue, &ends::spec(point));
     json!({
         "queue": registry::entry(&point.queue),
+        "queue_is": choice.map(|choice| choice.queue),
+        "queue_is_by": choice.map(|choice| choice.grounds),
         "sender": sender,
         "receiver": point.receiver,
         "pages": run.ends.map(|end| end.pages),

@@ -106,6 +106,49 @@ fn what_a_queue_loses_while_it_warms_up_is_caught() {
 }
 
 #[test]
+fn batches_are_timed_and_each_element_is_judged() {
+    let config = Config {
+        per_stamp: 7,
+        warmup: Duration::from_millis(2),
+        ..config(Measure::Time)
+    };
+    let run = run::<NOTHING>(&point(), &config);
+    assert_eq!(run.outcome, Outcome::Clean, "{run:?}");
+    assert_eq!(run.verdict.elements.received, COUNT as u64);
+    let times = run.times.unwrap();
+    assert_eq!((times.per_stamp, times.depth), (7, None));
+    // Those that were broken off by a failed attempt, or at the first or last element, have no time.
+    let batches = run.ends.map(|end| end.tally.batches);
+    let figures = &times.figures;
+    for (summary, batches) in [
+        (&figures.enqueue_batch, batches.sender),
+        (&figures.dequeue_batch, batches.receiver),
+    ] {
+        assert!(batches <= COUNT / 7, "{batches}");
+        let count = summary.as_ref().map_or(0, |summary| summary.count);
+        assert_eq!(count, batches as u64);
+    }
+    assert!(figures.enqueue.is_none() && figures.latency.is_none());
+    // No attempt breaks one off where those that fail are measured: the sender's last element is in none.
+    let all = Config {
+        measure_failed: true,
+        ..config.clone()
+    };
+    let whole = self::run::<NOTHING>(&point(), &all);
+    let batches = whole.ends.map(|end| end.tally.batches);
+    assert_eq!([batches.sender, batches.receiver], [(COUNT - 1) / 7; 2]);
+    let floors = run.floors.unwrap();
+    assert!(floors.enqueue_batch.is_some() && floors.latency.is_none());
+    for wrong in [verdict_in_batches::<DROPS>, verdict_in_batches::<DAMAGES>] {
+        assert_eq!(wrong(&config), Outcome::Wrong);
+    }
+}
+
+fn verdict_in_batches<const FAULT: u8>(config: &Config) -> Outcome {
+    run::<FAULT>(&point(), config).outcome
+}
+
+#[test]
 fn a_round_trip_goes_there_and_back_and_is_timed_at_one_end() {
     let config = Config {
         warmup: Duration::from_millis(1),
