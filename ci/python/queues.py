@@ -232,7 +232,7 @@ def sweep_batons(capacity, payload, queue, rounds):
     and the ratio of each other to it, round by round, with the bounds of 95 % of its median.
     Where these leave out 1 the ratio is marked. The constants of crates/queues/src/baton.rs are interpolated between
     measured places: such a table is to replace them.
-    Takes half an hour. Other batches: --queue baton-batching:batch=64.
+    Takes seven minutes. Other batches: --queue baton-batching:batch=64.
     """
     base, demoting = KINDS
     others = [f"{demoting}:largest=1000000", *(queue.split(",") if queue else [])]
@@ -243,6 +243,8 @@ def sweep_batons(capacity, payload, queue, rounds):
         folder = compare.FOLDER / f"sweep-{kind}"
         command = [compare.PROGRAM, "queue", *options, "--quiet", *MEASURED[kind], "--out", folder]
         met &= not compare.attempt(*command, seconds=None, stderr=None).returncode
+        if not (folder / "runs.csv").exists():
+            return False
         print(f"{kind}: {better} is better\n{'bytes':>6}{'capacity':>9}{'KiB':>8}{base:>16}  ratio to it")
         for (size, elements), by_queue in sorted(by_round(folder / "runs.csv", column).items()):
             first = f"{median(by_queue[base].values()) * scale:16.1f}" if base in by_queue else f"{'-':>16}"

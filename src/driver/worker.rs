@@ -19,9 +19,7 @@ const START: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct MeasurementRequest {
-    /// Its place in the plan of the benchmark.
-    point: usize,
-    /// The names of its rows: the child must have planned the same.
+    /// The names of its rows, which find it in the plan of the child.
     names: Vec<String>,
     place: SampleFolders,
 }
@@ -81,13 +79,14 @@ pub(crate) fn serve() -> io::Result<u8> {
         if let (None, Some(run)) = (&held, ask.place.folders.first().and_then(|it| it.parent())) {
             held = Some(folder::hold(run)?);
         }
-        let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
-        let outcome = match plan.points.iter().any(is_asked) {
-            false => Err(Failure::Run(format!(
+        // Its index is another one where a point before it was left out here, such as for want of memory.
+        let is_asked = |it: &&PlannedPoint| it.names().eq(ask.names.iter());
+        let outcome = match plan.points.iter().find(is_asked) {
+            None => Err(Failure::Shortage(format!(
                 "the process of a round does not have the point {}: the machine has changed",
                 ask.names.join(", ")
             ))),
-            true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {
+            Some(found) => benchmark.measure(found.index, &ask.place, &mut |so_far| {
                 // A sweep that has exited shows by the end of standard input.
                 let _ = answer(&Answer::Progress(so_far));
             }),
@@ -135,7 +134,6 @@ impl RoundProcess {
     ) -> Result<Outcome, Failure> {
         let child = &mut self.0;
         child.ask(&MeasurementRequest {
-            point: point.index,
             names: point.names().map(str::to_owned).collect(),
             place: place.clone(),
         })?;

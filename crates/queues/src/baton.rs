@@ -23,8 +23,8 @@ pub struct QueueSpec {
     pub words: usize,
     /// The CPUs of its sender and its receiver.
     pub cpus: [usize; 2],
-    /// Whether its receiver runs on the same core, as an SMT sibling or on the same CPU.
-    pub shares_core: bool,
+    /// Whether its receiver runs on the same core, or on one that shares the second-level cache with it.
+    pub shares_cache: bool,
 }
 
 impl From<usize> for QueueSpec {
@@ -34,7 +34,7 @@ impl From<usize> for QueueSpec {
             capacity,
             words: 1,
             cpus: [0; 2],
-            shares_core: false,
+            shares_cache: false,
         }
     }
 }
@@ -66,12 +66,12 @@ pub struct Grounds {
     pub is_assumed: bool,
     /// Whether the processor has the instruction `cldemote`.
     pub can_demote: bool,
-    /// Whether both ends run on one core.
-    pub shares_core: bool,
+    /// Whether both ends run on one core, or on cores that share the second-level cache.
+    pub shares_cache: bool,
 }
 
 impl Grounds {
-    fn new(caches: [CoreCaches; 2], shares_core: bool) -> Self {
+    fn new(caches: [CoreCaches; 2], shares_cache: bool) -> Self {
         let [of_sender, of_receiver] = caches.map(|of| of.first_level_bytes);
         let smaller = of_sender
             .zip(of_receiver)
@@ -80,7 +80,7 @@ impl Grounds {
             first_level_bytes: smaller.unwrap_or(MEASURED_FIRST_LEVEL),
             is_assumed: smaller.is_none(),
             can_demote: caches.iter().all(|of| of.can_demote),
-            shares_core,
+            shares_cache,
         }
     }
 
@@ -91,7 +91,7 @@ impl Grounds {
             true => [CoreCaches::default(); 2],
             false => spec.cpus.map(CoreCaches::of_cpu),
         };
-        Self::new(caches, spec.shares_core)
+        Self::new(caches, spec.shares_cache)
     }
 }
 
@@ -130,7 +130,7 @@ impl Baton {
             false => scaled as usize / size_of::<u64>(),
         };
         let has_few = spec.capacity.saturating_mul(spec.words) <= most_words;
-        match grounds.can_demote && !grounds.shares_core && has_few {
+        match grounds.can_demote && !grounds.shares_cache && has_few {
             true => Baton::Demoting,
             false => Baton::Batching,
         }
@@ -197,8 +197,8 @@ mod tests {
             ..XEON
         };
         assert_eq!(made(64, 64, &without), Baton::Batching);
-        let on = |caches, shares_core| {
-            Baton::on(&QueueSpec::from(64), &Grounds::new(caches, shares_core))
+        let on = |caches, shares_cache| {
+            Baton::on(&QueueSpec::from(64), &Grounds::new(caches, shares_cache))
         };
         assert_eq!(on([XEON; 2], false), Baton::Demoting);
         assert_eq!(on([XEON; 2], true), Baton::Batching);

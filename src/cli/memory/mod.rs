@@ -47,8 +47,8 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
     pub isa: values::OrAuto<InstructionSet>,
 
-    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary. Of
-    /// several, as in 16k..1G, which doubles, each is one for the chase, and generators have the largest [default: four
+    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary. With
+    /// several, such as 16k..1G (doubles), the chase has a buffer of each, and generators have the largest [default: four
     /// times the last level of cache, where that fits; smaller ones for generators where theirs do not fit beside it]
     #[arg(long, value_name = "LIST", value_parser = values::sizes)]
     pub size: Option<List<Bytes>>,

@@ -375,8 +375,13 @@ impl QueueArguments {
                 return refused(option, "several threads", alone);
             }
         }
-        if clock.unfenced && self.elements {
-            return refused(&unfenced, "--elements", "clocks with fences");
+        for (with, is_given) in [
+            ("--elements", self.elements),
+            ("--load-curve", self.load_curve),
+        ] {
+            if clock.unfenced && is_given {
+                return refused(&unfenced, with, "clocks with fences");
+            }
         }
         if !has_batches {
             return Ok(());

@@ -405,7 +405,7 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         finished.iter().all(FinishedPoint::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
-    // No setting that rows are told apart by.
+    // No setting that distinguishes rows.
     let names_queue = (finished.iter()).any(|one| !one.text(&columns::QUEUE_IS).is_empty());
     headings.extend(names_queue.then(|| Heading::text("queue is").first()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());

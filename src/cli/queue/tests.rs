@@ -131,6 +131,7 @@ fn short_operations_are_timed_in_batches_or_without_fences() {
         ("--per-stamp 64", "--count 64", "at most 63"),
         ("--per-stamp 2", "--count 1", "at most 1"),
         ("--clock tsc-unfenced", "--elements", "clocks with fences"),
+        ("--clock tsc-unfenced", "--load-curve", "clocks with fences"),
         ("--clock tsc-unfenced", "--measure round-trip", "time"),
         ("--clock tsc-unfenced", "--measure throughput", "time"),
         ("--clock tsc-unfenced", "--consumers 2", "--consumers 1"),

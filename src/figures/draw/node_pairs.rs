@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Made, Settings, Told, left_out, matrix, refused};
+use crate::buffer::Bytes;
 use crate::plot::matrix::{CellKind, Matrix, Node};
 use crate::results::curves::Curve;
 use crate::results::read::{Point, Run};
-use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA};
+use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA, SIZE};
 
 /// What there is to draw: its name, what it is in words, what cells hold, and which of two figures of a pair counts.
 type Drawn = (&'static str, &'static str, CellKind, fn(f64, f64) -> f64);
@@ -48,15 +49,25 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
         CellKind::Rate => curve.peak().map(|(bandwidth, _)| bandwidth / 1e3),
         _ => Some(curve.unloaded().latency_ns),
     };
-    let all: BTreeSet<u32> = run.points.iter().filter_map(nodes_of).flatten().collect();
+    let mut all: BTreeSet<u32> = run.points.iter().filter_map(nodes_of).flatten().collect();
     if all.is_empty() {
         let why =
             "matrix draws pairs of NUMA nodes, and this run has none: measure with --node-pairs";
         return Err(refused("metric", asked, why).into());
     }
+    // Pairs with these are hatched.
+    let without = run.left_out.rows.iter();
+    all.extend(without.filter_map(|row| row.text(MEMORY_NODE.name)?.parse::<u32>().ok()));
     let place = |node: u32| all.iter().position(|known| *known == node);
     let mut cells = vec![vec![None; all.len()]; all.len()];
-    let curves = run.curves();
+    let mut curves = run.curves();
+    // Smaller ones are of caches.
+    let size = |curve: &Curve| {
+        let size = run.points[curve.loads[0].row].setting(SIZE.name)?;
+        size.parse::<u64>().ok()
+    };
+    let largest = curves.iter().filter_map(size).max();
+    curves.retain(|curve| size(curve) == largest);
     let is_idle = curves.iter().all(|curve| curve.unloaded().pause.is_none());
     let value = match (kind, is_idle) {
         (CellKind::Rate, _) => (*value).to_owned(),
@@ -76,8 +87,9 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
     }
     let damaged = left_out(run.damaged.iter());
     let subtitle = format!(
-        "{} nodes; a row has the CPUs, a column the memory",
-        all.len()
+        "{} nodes; a row has the CPUs, a column the memory; buffers of {}",
+        all.len(),
+        Bytes(largest.unwrap_or_default())
     );
     let texts = matrix::words(
         &format!("NUMA nodes: {value}"),

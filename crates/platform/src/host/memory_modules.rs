@@ -2,7 +2,7 @@
 //!
 //! The kernel shows the table as the firmware wrote it, to root alone. Makers leave out fields or fill them with text
 //! of no meaning: a field that is not given is null. Serial numbers and asset tags are not read. Modules of an array that
-//! is no system memory (type 16: of a graphics card, a flash, a cache) are none.
+//! is not system memory (type 16: of a graphics card, a flash, a cache) are left out.
 //!
 //! Source: DSP0134, System Management BIOS (SMBIOS) Reference Specification, 6.1.2 (structures) and 7.18 (memory
 //! device).

@@ -65,7 +65,7 @@ impl AllPairs {
             };
             Some(MeasuredCpu {
                 cpu: usize::try_from(cpu["cpu"].as_u64()?).ok()?,
-                groups: ["socket", "node", "cache", "core"]
+                groups: ["socket", "node", "cache", "cluster", "core"]
                     .into_iter()
                     .filter_map(text)
                     .collect(),

@@ -1,6 +1,6 @@
 //! The benchmark as the rig runs it: a point is a kind of pairs, all of which are measured one after another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -29,8 +29,8 @@ use crate::time::{AnyClock, StampCost, measure_stamp_cost};
 /// An upper estimate of both rows of a pair in `pairs.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_PAIR: u64 = 300;
 const BYTES_PER_POINT: u64 = 64 << 10;
-/// How many lines the turn of the first one goes on from a round to the next: in six rounds all of them have a turn also
-/// with a slow pair, of which a round has six batches.
+/// How many lines the turn of the first one goes on from a round to the next: in six rounds 30 of them count also with a
+/// slow pair, of which a round has six batches and counts five.
 const TURNS_PER_ROUND: usize = 5;
 /// Each report of progress wakes a thread up.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
@@ -170,14 +170,19 @@ impl CoresBenchmark {
         throttling.begin();
         let begun = Instant::now();
         let mut reported: Option<Instant> = None;
-        let order = Rounds { count: 2, seed: 0 }.order(place.round, point.pairs.len());
-        for (done, pair) in order.into_iter().enumerate() {
+        let pairs = point.pairs.len();
+        // A pair whose CPUs did not run at the same time has a second turn, at the end.
+        let mut order = VecDeque::from(Rounds { count: 2, seed: 0 }.order(place.round, pairs));
+        let mut turns = 0;
+        while let Some(pair) = order.pop_front() {
+            let done = turns.min(pairs - 1);
+            turns += 1;
             if reported.is_none_or(|at| at.elapsed() >= BETWEEN_PROGRESS) {
                 reported = Some(Instant::now());
                 progress(Progress {
                     done: done as u64,
-                    of: point.pairs.len() as u64,
-                    text: Some(format!("pair {} of {}", done + 1, point.pairs.len())),
+                    of: pairs as u64,
+                    text: Some(format!("pair {} of {pairs}", done + 1)),
                 });
             }
             let [low, high] = point.pairs[pair];
@@ -194,6 +199,7 @@ impl CoresBenchmark {
                         measured.rows.push(row);
                     }
                 }
+                Ok(None) if turns <= pairs => order.push_back(pair),
                 Ok(None) => measured.unmeasured += 1,
                 Err(RunError::Rig(interrupted @ RigError::Interrupted(_))) => {
                     measured.ended = Some(interrupted);

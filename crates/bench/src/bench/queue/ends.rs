@@ -151,12 +151,14 @@ pub(super) fn spec(point: &Point) -> QueueSpec {
         receiver,
         cores,
     } = point.cpus;
-    let on_one = sender == receiver || cores == Some(CoreRelation::SmtSiblings);
+    // The cores of a cluster share the second-level cache on the processors that can demote.
+    let near = [CoreRelation::SmtSiblings, CoreRelation::SameCluster];
+    let is_near = sender == receiver || cores.is_some_and(|cores| near.contains(&cores));
     QueueSpec {
         capacity: point.capacity,
         words: point.payload / size_of::<u64>(),
         cpus: [sender, receiver],
-        shares_core: point.wiring.is_none() && on_one,
+        shares_cache: point.wiring.is_none() && is_near,
     }
 }
 

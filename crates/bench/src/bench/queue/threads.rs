@@ -137,6 +137,8 @@ fn run_end(
     };
     let (stamp, floors, batch_floor) = match task.clock {
         AnyClock::Counter(clock) if config.unfenced => costs.with(clock.unfenced()),
+        // Loops of batches ask for the clock at each reading, and so does their floor.
+        clock if config.per_stamp > 1 => costs.with(clock),
         clock => clock.visit(costs),
     };
     let mut patience = Patience::new(task.patience);

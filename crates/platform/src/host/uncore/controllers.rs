@@ -166,7 +166,7 @@ pub(super) fn find(
     let near = match node.map(|node| cpus_of_package(files, node)) {
         None => None,
         Some(Ok(cpus)) => cpus,
-        // Whoever names events knows which devices serve the node.
+        // A user that names events knows which devices serve the node.
         Some(Err(UncoreError::Unassigned { .. })) if !chosen.is_empty() => None,
         Some(Err(error)) => return Err(error),
     };
