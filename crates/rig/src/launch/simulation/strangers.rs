@@ -130,7 +130,8 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
                 SimulatedRendezvous::of(3).hello(2),
             ))],
         ),
-        ("more than was requested", vec![FromRank::Pong; 20]),
+        // On a busy machine the conductor takes them in several turns: one of these has too many.
+        ("more than was requested", vec![FromRank::Pong; 500]),
     ];
     for (reason, sayings) in sayings {
         let meeting = SimulatedRendezvous::of(3);
