@@ -33,6 +33,7 @@ mod loss;
 mod main_job;
 mod memory;
 mod memory_load;
+mod memory_nodes;
 mod moved;
 mod namespaces;
 mod node;

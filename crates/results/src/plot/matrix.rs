@@ -141,7 +141,7 @@ impl Matrix {
         let outside = counted(axis.outside("pairs", values())?, "pair", &one, &more);
         let missing = (self.cells.iter().enumerate())
             .flat_map(|(row, cells)| cells.iter().enumerate().map(move |cell| (row, cell)))
-            .filter(|(row, (column, value))| row != column && value.is_none());
+            .filter(|(row, (column, value))| value.is_none() && self.is_pair(*row, *column));
         let missing = missing.count();
         let missing = counted(
             missing,
@@ -213,6 +213,11 @@ impl Matrix {
         )
     }
 
+    /// Whether a figure is due: of a node and itself only where any other has one.
+    fn is_pair(&self, from: usize, to: usize) -> bool {
+        from != to || (0..self.cells.len()).any(|node| self.cells[node][node].is_some())
+    }
+
     fn square(&self, ground: &Ground, axis: &Axis, row: usize, column: usize) -> Square {
         let nodes = |place: usize| place * ground.of..((place + 1) * ground.of).min(ground.nodes);
         let mut worst = None::<f64>;
@@ -224,7 +229,7 @@ impl Matrix {
                         _ => worst.max(value),
                     }));
                 }
-                None if from != to => return Square::Hatched,
+                None if self.is_pair(from, to) => return Square::Hatched,
                 None => {}
             }
         }
