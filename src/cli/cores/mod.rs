@@ -119,7 +119,7 @@ pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
 /// Runs the benchmark. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
+/// [`UsageError`] for bad input, others when it cannot be measured.
 pub(crate) fn run(arguments: &CoresArguments) -> anyhow::Result<u8> {
     let cpus = arguments.cpus.as_ref().map(CpuSet::to_string);
     let clock = arguments.clock.unwrap_or_else(ClockKind::finest);

@@ -10,7 +10,7 @@
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | the verdicts on pairs, nodes and tiers |
-//! | [`told`] | what is printed of them |
+//! | [`texts`] | what is printed of them |
 //! | [`dry_run`] | prints what would be measured |
 
 mod conducting;
