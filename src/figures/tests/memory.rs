@@ -323,7 +323,14 @@ fn node_pairs() -> Vec<MadeCurve> {
 #[test]
 fn pairs_of_nodes_are_a_matrix_with_the_memory_of_nodes_without_cpus() {
     let folder = tempfile::tempdir().unwrap();
-    let run = curves_in(&folder, "run", &node_pairs());
+    // Smaller buffers are of caches, and in no cell.
+    let mut all = node_pairs();
+    all.extend(node_pairs().into_iter().map(|mut curve| {
+        curve.size = 64 << 10;
+        curve.loads = vec![(None, 0.0, 1.0, ""), (Some(0), 90_000.0, 2.0, "")];
+        curve
+    }));
+    let run = curves_in(&folder, "run", &all);
     let cells = |words: &[&str]| {
         let drawn = made(Figure::Matrix, &run, words).unwrap().data;
         let names = drawn["nodes"].as_array().unwrap().iter();
@@ -352,8 +359,9 @@ fn pairs_of_nodes_are_a_matrix_with_the_memory_of_nodes_without_cpus() {
     let said: Vec<&str> = drawing.texts().map(|text| &text.text[..]).collect();
     said.join(" ").has(&[
         "NUMA nodes: latency of a load, idle",
-        "2 pairs without this figure are hatched",
+        "3 pairs without this figure are hatched",
         "memory of",
+        "buffers of 64 MiB",
     ]);
     // Where one of them has generators at all its points, no figure is called idle.
     let mut loaded = node_pairs();

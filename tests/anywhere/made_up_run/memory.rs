@@ -185,11 +185,11 @@ pub(crate) fn memory_run(
         .flat_map(|curve| curve.loads.iter().map(move |load| (curve, *load)));
     let row = |(curve, load): (&MadeCurve, MadeWindows)| {
         let pause = load.0.map_or("none".to_owned(), |pause| pause.to_string());
-        let of = match (curve.size, curve.nodes) {
-            (_, Some([cpus, memory])) => format!("-nodes-{cpus}-{memory}"),
-            (SIZE, None) => String::new(),
-            (size, None) => format!("-size-{size}"),
-        };
+        let nodes = curve
+            .nodes
+            .map(|[cpus, memory]| format!("-nodes-{cpus}-{memory}"));
+        let size = (curve.size != SIZE).then(|| format!("-size-{}", curve.size));
+        let of = [nodes, size].map(Option::unwrap_or_default).concat();
         let all: Vec<Vec<WindowRow>> = (0..rounds)
             .map(|round| windows(curve, load, round))
             .collect();
