@@ -19,7 +19,9 @@ const START: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct MeasurementRequest {
-    /// The names of its rows, which find it in the plan of the child.
+    /// Its place in the plan of the benchmark.
+    point: usize,
+    /// The names of its rows: the child must have planned the same.
     names: Vec<String>,
     place: SampleFolders,
 }
@@ -79,14 +81,13 @@ pub(crate) fn serve() -> io::Result<u8> {
         if let (None, Some(run)) = (&held, ask.place.folders.first().and_then(|it| it.parent())) {
             held = Some(folder::hold(run)?);
         }
-        // Its index is another one where a point before it was left out here, such as for want of memory.
-        let is_asked = |it: &&PlannedPoint| it.names().eq(ask.names.iter());
-        let outcome = match plan.points.iter().find(is_asked) {
-            None => Err(Failure::Shortage(format!(
+        let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
+        let outcome = match plan.points.iter().any(is_asked) {
+            false => Err(Failure::Run(format!(
                 "the process of a round does not have the point {}: the machine has changed",
                 ask.names.join(", ")
             ))),
-            Some(found) => benchmark.measure(found.index, &ask.place, &mut |so_far| {
+            true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {
                 // A sweep that has exited shows by the end of standard input.
                 let _ = answer(&Answer::Progress(so_far));
             }),
@@ -134,6 +135,7 @@ impl RoundProcess {
     ) -> Result<Outcome, Failure> {
         let child = &mut self.0;
         child.ask(&MeasurementRequest {
+            point: point.index,
             names: point.names().map(str::to_owned).collect(),
             place: place.clone(),
         })?;

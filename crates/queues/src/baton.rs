@@ -3,7 +3,7 @@
 //!
 //! | it is | where |
 //! | --- | --- |
-//! | [`demoting`](super::demoting) | the processor has `cldemote`, the ends run on two cores, and the slots are few enough |
+//! | [`demoting`](super::demoting) | the processor has `cldemote`, the ends share no second-level cache, and the slots are few enough |
 //! | [`batching`](super::batching) | everywhere else |
 //!
 //! The registry hands out the one or the other as a type: a loop over `baton` has the instructions of a loop over

@@ -15,7 +15,6 @@ use crate::arguments::values::one;
 use crate::bench::Assignment;
 use crate::bench::cores::all_pairs::{AllPairs, advised};
 use crate::bench::cores::config::{Config, DEFAULT_ROUNDS, LineNode};
-use crate::bench::cores::plan;
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
@@ -109,10 +108,6 @@ pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
              hcabench cores again"
         ))
     })?;
-    if best.cores == plan::UNKNOWN {
-        let why = "it is not known of its pairs whether they share a core: name --sender-cpu and --receiver-cpu";
-        return Err(refused(why).into());
-    }
     Ok(best.cpus)
 }
 

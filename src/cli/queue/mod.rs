@@ -380,7 +380,7 @@ impl QueueArguments {
             ("--load-curve", self.load_curve),
         ] {
             if clock.unfenced && is_given {
-                return refused(&unfenced, with, "clocks with fences");
+                return refused(with, &unfenced, "clocks with fences");
             }
         }
         if !has_batches {

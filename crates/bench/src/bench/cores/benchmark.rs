@@ -171,7 +171,7 @@ impl CoresBenchmark {
         let begun = Instant::now();
         let mut reported: Option<Instant> = None;
         let pairs = point.pairs.len();
-        // A pair whose CPUs did not run at the same time has a second turn, at the end.
+        // A pair whose CPUs did not run at the same time has a second turn, at the end, unless one of them never ran.
         let mut order = VecDeque::from(Rounds { count: 2, seed: 0 }.order(place.round, pairs));
         let mut turns = 0;
         while let Some(pair) = order.pop_front() {
