@@ -1,14 +1,14 @@
 //! `matrix`: a figure of each ordered pair of a fabric, or of CPUs.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Made, Settings, Told, UsageError, left_out, refused};
+use super::{Made, Settings, Told, left_out, refused};
 use crate::bench::cores::all_pairs::AllPairs;
 use crate::plot::matrix::{CellKind, Matrix, Node};
 use crate::plot::{FigureTexts, INCOMPLETE, both};
-use crate::results::read::{Fabric, FabricNode, Run};
+use crate::results::read::{Fabric, FabricNode};
 use crate::results::schema::Column;
-use crate::results::schema::cores::{SCHEMA, pair};
+use crate::results::schema::cores::pair;
 use crate::results::schema::fabric::{EXCESS_P99, HALF_P50, LOST, ONE_WAY_P50_HIGH};
 
 /// What there is to draw: its name, its column, what it is in words, and what its cells hold.
@@ -50,20 +50,6 @@ const OF_CORES: [Drawn; 3] = [
 /// As `nodes.csv` says it of nodes that are named.
 const SLOW: &str = "slow";
 
-pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
-    let [folder] = from else {
-        let text = format!(
-            "matrix draws one run, and {} folders are named: name one",
-            from.len()
-        );
-        return Err(UsageError(text).into());
-    };
-    match Run::salvage(folder) {
-        Ok(run) if run.schema.benchmark == SCHEMA.benchmark => cores(folder, settings),
-        _ => of_fabric(folder, settings),
-    }
-}
-
 /// The place of the figure that is asked for among those there are.
 pub(super) fn chosen(names: &[&str], settings: &Settings) -> anyhow::Result<usize> {
     let asked = match &settings.metric[..] {
@@ -81,9 +67,8 @@ pub(super) fn chosen(names: &[&str], settings: &Settings) -> anyhow::Result<usiz
     })
 }
 
-fn cores(folder: &Path, settings: &Settings) -> anyhow::Result<Made> {
+pub(super) fn cores(mut pairs: AllPairs, settings: &Settings) -> anyhow::Result<Made> {
     let (_, column, value, kind) = &OF_CORES[chosen(&OF_CORES.map(|drawn| drawn.0), settings)?];
-    let mut pairs = AllPairs::salvage(folder)?;
     // Those that have most in common stand side by side.
     pairs.cpus.sort_by_cached_key(|cpu| {
         let groups = cpu.groups.iter();
@@ -130,7 +115,7 @@ fn cores(folder: &Path, settings: &Settings) -> anyhow::Result<Made> {
     })
 }
 
-fn of_fabric(folder: &Path, settings: &Settings) -> anyhow::Result<Made> {
+pub(super) fn of_fabric(folder: &Path, settings: &Settings) -> anyhow::Result<Made> {
     let chosen = chosen(&OF_A_FABRIC.map(|drawn| drawn.0), settings)?;
     let (_, column, value, kind) = &OF_A_FABRIC[chosen];
     let fabric = Fabric::salvage(folder)?;

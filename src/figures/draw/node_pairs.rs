@@ -1,14 +1,16 @@
 //! `matrix` of a run of `hcabench memory --node-pairs`: a figure of the CPUs of each NUMA node with the memory of each.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::{Made, Settings, Told, left_out, matrix, refused};
+use super::{Made, Settings, Told, UsageError, left_out, matrix, refused};
+use crate::bench::cores::all_pairs::AllPairs;
 use crate::buffer::Bytes;
 use crate::plot::matrix::{CellKind, Matrix, Node};
 use crate::results::curves::Curve;
 use crate::results::read::{Point, Run};
-use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA, SIZE};
+use crate::results::schema::cores;
+use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA};
 
 /// What there is to draw: its name, what it is in words, what cells hold, and which of two figures of a pair counts.
 type Drawn = (&'static str, &'static str, CellKind, fn(f64, f64) -> f64);
@@ -23,17 +25,20 @@ pub(in crate::figures) fn matrix_of_any(
     from: &[PathBuf],
     settings: &Settings,
 ) -> anyhow::Result<Made> {
-    if let [folder] = from
-        && let Some(run) = of_memory(folder)
-    {
-        return node_pairs(&run, settings);
+    let [folder] = from else {
+        let text = format!(
+            "matrix draws one run, and {} folders are named: name one",
+            from.len()
+        );
+        return Err(UsageError(text).into());
+    };
+    match Run::salvage(folder) {
+        Ok(run) if run.schema.benchmark == SCHEMA.benchmark => node_pairs(&run, settings),
+        Ok(run) if run.schema.benchmark == cores::SCHEMA.benchmark => {
+            matrix::cores(AllPairs::of(run, folder)?, settings)
+        }
+        _ => matrix::of_fabric(folder, settings),
     }
-    matrix::matrix(from, settings)
-}
-
-fn of_memory(folder: &Path) -> Option<Run> {
-    let run = Run::salvage(folder).ok();
-    run.filter(|run| run.schema.benchmark == SCHEMA.benchmark)
 }
 
 /// The node of the CPUs and that of the memory.
@@ -60,14 +65,7 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
     all.extend(without.filter_map(|row| row.text(MEMORY_NODE.name)?.parse::<u32>().ok()));
     let place = |node: u32| all.iter().position(|known| *known == node);
     let mut cells = vec![vec![None; all.len()]; all.len()];
-    let mut curves = run.curves();
-    // Smaller ones are of caches.
-    let size = |curve: &Curve| {
-        let size = run.points[curve.loads[0].row].setting(SIZE.name)?;
-        size.parse::<u64>().ok()
-    };
-    let largest = curves.iter().filter_map(size).max();
-    curves.retain(|curve| size(curve) == largest);
+    let (curves, largest) = run.curves_of_largest();
     let is_idle = curves.iter().all(|curve| curve.unloaded().pause.is_none());
     let value = match (kind, is_idle) {
         (CellKind::Rate, _) => (*value).to_owned(),

@@ -51,7 +51,14 @@ impl AllPairs {
     /// # Errors
     /// Where it cannot be read, or is of another benchmark.
     pub fn salvage(path: &Path) -> Result<Self, ReadError> {
-        let run = Run::salvage(path)?;
+        Self::of(Run::salvage(path)?, path)
+    }
+
+    /// The same of a run that was read from there.
+    ///
+    /// # Errors
+    /// Where it is of another benchmark, or has no pair.
+    pub fn of(run: Run, path: &Path) -> Result<Self, ReadError> {
         if run.schema.benchmark != SCHEMA.benchmark {
             let reason = format!("it holds results of {}", run.schema.title);
             return Err(ReadErrorKind::NoResults(reason).at(path));

@@ -2,7 +2,6 @@
 
 use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::plot::scale::duration;
-use crate::results::curves::Curve;
 use crate::results::read::Run;
 use crate::results::schema::memory::{
     MEASURED_WINDOWS, READ_SHARE, SCHEMA, SIZE, SOURCE, STALLED, window,
@@ -78,14 +77,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
 
 /// The latency without load, and the curve with the largest bandwidth.
 fn of_curves(run: &Run) -> Option<String> {
-    let mut curves = run.curves();
-    // Smaller ones are of caches.
-    let size = |curve: &Curve| {
-        let size = run.points[curve.loads[0].row].setting(SIZE.name);
-        size.and_then(|size| size.parse::<u64>().ok())
-    };
-    let largest = curves.iter().map(size).max().flatten();
-    curves.retain(|curve| size(curve) == largest);
+    let (curves, _) = run.curves_of_largest();
     let unloaded = curves.iter().map(|curve| curve.unloaded());
     let unloaded = unloaded.min_by(|one, other| one.latency_ns.total_cmp(&other.latency_ns))?;
     let load = match unloaded.pause {

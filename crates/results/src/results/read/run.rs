@@ -18,6 +18,7 @@ use crate::results::finding::Findings;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::record::Record;
+use crate::results::schema::memory::SIZE;
 use crate::results::schema::{
     Column, FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema, queue,
 };
@@ -285,6 +286,18 @@ impl Run {
         Curve::all(&self.points, |point, column| {
             point.text(column).unwrap_or_default().to_owned()
         })
+    }
+
+    /// Those of the largest buffer, and its bytes: smaller ones may be of caches.
+    pub fn curves_of_largest(&self) -> (Vec<Curve>, Option<u64>) {
+        let mut curves = self.curves();
+        let size = |curve: &Curve| {
+            let size = self.points[curve.loads[0].row].setting(SIZE.name)?;
+            size.parse::<u64>().ok()
+        };
+        let largest = curves.iter().filter_map(size).max();
+        curves.retain(|curve| size(curve) == largest);
+        (curves, largest)
     }
 }
 
