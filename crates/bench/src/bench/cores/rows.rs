@@ -37,7 +37,7 @@ pub(super) struct DirectionRow {
     pub handovers: usize,
 }
 
-/// Rounded to so many decimals, as the files have them.
+/// Rounded to this number of decimals, as the files have them.
 fn rounded(value: f64, decimals: i32) -> f64 {
     let places = 10_f64.powi(decimals);
     (value * places).round() / places

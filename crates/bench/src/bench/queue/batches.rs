@@ -118,7 +118,7 @@ impl<M: Measurer> Measurer for BatchMeasurer<'_, M> {
 /// Batches that the floor is of.
 const BATCHES: usize = 200;
 
-/// What is measured of a batch at an end where no queue is, on the CPU that runs this, with elements of so many bytes.
+/// What is measured of a batch at an end without a queue, on the CPU that runs this, with elements of `payload` bytes.
 pub(super) fn floor<C: Clock>(clock: &C, size: u32, role: Role, payload: usize) -> QueueFloor {
     match payload {
         64 => floor_of::<C, Words<8>>(clock, size, role),

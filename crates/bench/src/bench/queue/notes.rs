@@ -32,12 +32,12 @@ impl Notes {
         }
     }
 
-    /// The batches of so many elements, or of a part of a warm-up.
+    /// The batches of a number of elements, or of a part of a warm-up.
     fn batches(config: &Config, elements: usize) -> usize {
         elements.max(WARM_UP_PART) / config.per_stamp as usize
     }
 
-    /// The memory of so many, of `elements` in a round.
+    /// The memory of these, of `elements` in a round.
     pub(super) fn length(role: Role, config: &Config, room: usize, elements: usize) -> Bytes {
         let policy = config.huge_pages;
         let numbers = StampBuffer::<u64>::length_for(room, policy);

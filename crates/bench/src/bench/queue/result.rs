@@ -115,7 +115,7 @@ impl Times {
         }
     }
 
-    /// Operations of an end that are in its timed batches, in per cent of so many.
+    /// Operations of an end that are in its timed batches, in per cent of all of them.
     pub(super) fn percent_in_batches(&self, batches: usize, operations: u64) -> f64 {
         let inside = batches as u64 * u64::from(self.per_stamp);
         100.0 * inside as f64 / operations.max(1) as f64

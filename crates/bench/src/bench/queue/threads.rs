@@ -213,7 +213,7 @@ fn run_end(
     })
 }
 
-/// The price of a stamp on the CPU that asks, and what an end measures without a queue, of batches of so many as well.
+/// The price of a stamp on the CPU that asks, and what an end measures without a queue, also of batches.
 struct StampCosts {
     per_stamp: u32,
     role: Role,
