@@ -42,10 +42,16 @@ fn types() -> String {
     )
 }
 
+/// Node-types by name; one that this build does not have is refused with the way to get it.
+fn node_types(text: &str) -> Result<List<NodeType>, String> {
+    let absent = |_: &String| values::not_built(text, NodeType::NOT_BUILT);
+    named::<NodeType>(text).map_err(|error| absent(&error).unwrap_or(error))
+}
+
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeArguments {
-    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>, help = types())]
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = node_types, help = types())]
     pub node_type: List<NodeType>,
 
     /// Use these service types of infiniband: rc, uc, ud

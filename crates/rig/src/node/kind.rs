@@ -101,6 +101,14 @@ pub trait MakerUser {
 }
 
 impl NodeType {
+    /// The names of node-types that this build does not have, which are those of their cargo features.
+    pub const NOT_BUILT: &'static [&'static str] = &[
+        #[cfg(not(feature = "zeromq"))]
+        "zeromq",
+        #[cfg(not(feature = "mqtt"))]
+        "mqtt",
+    ];
+
     /// Hands the node-type to `user` as its own type.
     ///
     /// # Errors

@@ -31,7 +31,8 @@ pub struct ConnectedSubscriber {
     read: Vec<u8>,
     frame_bytes: usize,
     keeps_messages: bool,
-    timeout: Duration,
+    /// How long it waits for its publishers, which may have to touch their logs before.
+    patience: Duration,
 }
 
 #[derive(Debug)]
@@ -73,7 +74,7 @@ impl ConnectedSubscriber {
             read: vec![0; read_bytes],
             frame_bytes,
             keeps_messages,
-            timeout: settings.timeout,
+            patience: settings.patience(maker.wiring),
         }
     }
 
@@ -166,12 +167,12 @@ impl ConnectedSubscriber {
             if !go_on() {
                 return Err(NodeError::GivenUp);
             }
-            if begun.elapsed() >= self.timeout {
+            if begun.elapsed() >= self.patience {
                 return Err(NodeError::Gone(format!(
-                    "{} of {} publishers have connected within {} s (--timeout)",
+                    "{} of {} publishers have connected within {} s: a higher --timeout waits longer",
                     self.connections.len(),
                     self.publishers,
-                    self.timeout.as_secs_f64()
+                    self.patience.as_secs_f64()
                 )));
             }
             match accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
