@@ -22,7 +22,11 @@ use hcabench::bench::hca::loops::signalling::Signalling;
 use hcabench::bench::hca::loops::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
+use hcabench::node::connected::Connected;
+use hcabench::node::settings::UnixSocket;
+use hcabench::node::tcp::TcpSockets;
 use hcabench::node::udp::Udp;
+use hcabench::node::unix::UnixSockets;
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, rings};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
@@ -351,6 +355,33 @@ fn passing_samples_on_allocates_nothing() {
     pass_samples("udp", |wiring, settings| {
         Ends::of(&Udp { wiring, settings }, wiring)
     });
+    pass_samples("tcp", |wiring, settings| {
+        Ends::of(
+            &Connected {
+                sockets: TcpSockets::of(settings),
+                wiring,
+                settings,
+                name: "hcabench-no-allocation",
+            },
+            wiring,
+        )
+    });
+    for unix_socket in [UnixSocket::Stream, UnixSocket::SeqPacket] {
+        pass_samples("unix", |wiring, settings| {
+            let mut settings = settings.clone();
+            settings.sockets.unix_socket = unix_socket;
+            let name = format!("hcabench-no-allocation-{}", std::process::id());
+            Ends::of(
+                &Connected {
+                    sockets: UnixSockets::of(&settings),
+                    wiring,
+                    settings: &settings,
+                    name: &name,
+                },
+                wiring,
+            )
+        });
+    }
     // What libzmq allocates does not come from here.
     #[cfg(feature = "zeromq")]
     pass_samples("zeromq", |wiring, settings| {

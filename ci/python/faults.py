@@ -78,6 +78,7 @@ COMMANDS = {
     "node loopback": measures(f"{NODE} loopback"),
     "node shmem": measures(f"{NODE} shmem"),
     "node udp": measures(f"{NODE} udp"),
+    "node sockets": measures(f"{NODE} tcp,unix,multicast --scenario fan-in --publishers 4"),
     "node zeromq": measures(f"{NODE} zeromq"),
     "node mqtt": measures(f"{NODE} mqtt"),
     "node infiniband": measures(f"{NODE} infiniband", refused=NO_DEVICE),

@@ -91,6 +91,8 @@ fn a_process_of_a_round_gets_what_was_asked_for() {
         "hcabench queue --queue lamport --topology --load-curve --count 12345",
         "hcabench node --type udp,shmem --rate 1234.567891,0.1 --ends threads,processes --log file --broker a:1883 \
          --samples --format villas --scenario fan-in --timer timerfd --receiver a:1@10.0.0.1 --count 3",
+        "hcabench node --type tcp,unix,multicast --tcp-nodelay off --tcp-busy-poll 50us --unix-socket seqpacket \
+         --multicast-interface eth0",
         "hcabench cores --cpus 0-3,8 --duration 500us --memory-node reader --clock monotonic",
         "hcabench cores --memory-node 1",
         "hcabench memory --generators 1-3,8 --smooth savgol:7:2 --pages 2m --pause 0,max,off --size 1GiB",

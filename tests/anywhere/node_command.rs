@@ -15,7 +15,7 @@ use common::{Row, json, number, rows, until};
 use hcabench::time::TscTrust;
 use nix::sys::signal::Signal;
 
-const TYPES: [&str; 3] = ["loopback", "shmem", "udp"];
+const TYPES: [&str; 5] = ["loopback", "shmem", "udp", "tcp", "unix"];
 
 fn publishes(running: &Running) {
     let is_there = || !threads(running.id(), "hcabench-pub").is_empty();
@@ -37,8 +37,11 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
     let folder = &*temporary("");
     for (words, parts) in [
         (
-            "--type tcp",
-            ["--type", "\"tcp\" is not one of infiniband, shmem, udp"],
+            "--type pipe",
+            [
+                "--type",
+                "\"pipe\" is not one of infiniband, shmem, udp, tcp, unix",
+            ],
         ),
         ("--rate 0", ["--rate", "from 0.001 to 1G"]),
         ("--rate 1k..10", ["--rate", "ends before it starts"]),
@@ -80,6 +83,20 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
         ("--samples --format csv", ["--format", "hcabench, villas"]),
         ("--format villas", ["required", "--samples"]),
         ("--log disk", ["--log", "memory, file"]),
+        ("--tcp-nodelay maybe", ["--tcp-nodelay", "on, off"]),
+        ("--tcp-busy-poll 2s", ["--tcp-busy-poll", "from 0s to 1s"]),
+        (
+            "--unix-socket dgram",
+            ["--unix-socket", "stream, seqpacket"],
+        ),
+        (
+            "--type multicast --multicast-interface hcabench9",
+            ["--multicast-interface hcabench9", "must be one of"],
+        ),
+        (
+            "--type multicast --scenario round-robin",
+            ["--type multicast", "--scenario round-robin"],
+        ),
         ("--log-buffer 0", ["--log-buffer", "from 1 byte to 1 GiB"]),
         ("--hugepages maybe", ["--hugepages", "required, try, off"]),
         (
@@ -198,6 +215,60 @@ fn counts(place: &Path) -> [BTreeMap<u64, u64>; 2] {
     })
 }
 
+#[test]
+fn sockets_are_as_asked_for_and_each_member_of_a_group_gets_each_sample() {
+    const STEPS: u64 = 40;
+    let folder = &*temporary("");
+    let words = format!(
+        "--type tcp,unix,multicast,udp --tcp-nodelay off --unix-socket seqpacket --scenario fan-out,round-robin \
+         --publishers 2 --subscribers 3 --ends threads,processes --rate 200 --count {STEPS} --warmup 20ms \
+         --poll event --timer timerfd"
+    );
+    ends(folder, &words, 0);
+    let found = summary(folder);
+    let mut points = BTreeSet::new();
+    for (row, _) in &found {
+        let copies = 2 * STEPS * if row["scenario"] == "fan-out" { 3 } else { 1 };
+        for (column, expected) in [
+            ("messages_sent", 2 * STEPS),
+            ("messages_received", copies),
+            ("messages_lost", 0),
+            ("messages_refused", 0),
+            ("messages_duplicated", 0),
+            ("messages_never_sent", 0),
+        ] {
+            assert_eq!(number(row, column), expected, "{column}: {row:?}");
+        }
+        let columns = [
+            "type",
+            "distributed_by",
+            "tcp_nodelay",
+            "tcp_busy_poll_ns",
+            "unix_socket",
+            "multicast_interface",
+        ];
+        points.insert(columns.map(|column| row[column].as_str()));
+    }
+    let expected = [
+        ["tcp", "sender", "false", "0", "", ""],
+        ["unix", "sender", "", "", "seqpacket", ""],
+        ["multicast", "network", "", "", "", "lo"],
+        ["udp", "sender", "", "", "", ""],
+    ];
+    assert_eq!(points, BTreeSet::from(expected));
+    // Four types in two scenarios, but one.
+    assert_eq!(found.len(), 7 * 2);
+    let left_out = rows(&folder.join("run/left_out.csv"));
+    assert_eq!(left_out.len(), 2);
+    for row in left_out {
+        assert_eq!(
+            [&row["type"], &row["scenario"]],
+            ["multicast", "round-robin"]
+        );
+        row["reason"].has(&["--type multicast is impossible", "use fan-out"]);
+    }
+}
+
 /// P publishers, S subscribers, n steps: P n copies in all, divided among the subscribers; P n S in fan-out.
 #[test]
 fn each_subscriber_gets_what_its_scenario_says() {
@@ -211,7 +282,7 @@ fn each_subscriber_gets_what_its_scenario_says() {
         );
         ends(folder, &words, 0);
         let found = summary(folder);
-        assert_eq!(found.len(), 3 * scenarios.split(',').count());
+        assert_eq!(found.len(), TYPES.len() * scenarios.split(',').count());
         for (row, place) in found {
             let sent = publishers * STEPS;
             let copies = sent * if row["scenario"] == "fan-out" { 2 } else { 1 };
@@ -255,7 +326,7 @@ fn check_files_of_samples(log: &str) {
     );
     ends(folder, &words, 0);
     let found = summary(folder);
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), TYPES.len());
     for (row, place) in found {
         let [sent, arrived, lost] =
             ["in.csv", "out.csv", "lost.csv"].map(|name| rows(&place.join(name)));

@@ -66,7 +66,7 @@ fn all_are_gone(ends: &[u32]) {
 
 /// Node-types whose ends can be processes here.
 fn types() -> String {
-    let mut types = vec!["shmem", "udp"];
+    let mut types = vec!["shmem", "udp", "tcp", "unix"];
     if cfg!(feature = "zeromq") {
         types.push("zeromq");
     }

@@ -105,6 +105,8 @@ fn node_types_that_need_the_loopback_interface_name_it() {
     let told = ["the loopback interface is down", "ip link set lo up"];
     for (node_type, option) in [
         ("udp", "--type udp"),
+        ("tcp", "--type tcp"),
+        ("multicast", "--type multicast"),
         #[cfg(feature = "zeromq")]
         ("zeromq", "--type zeromq"),
         #[cfg(feature = "mqtt")]
@@ -116,10 +118,10 @@ fn node_types_that_need_the_loopback_interface_name_it() {
     // The others can be measured.
     let others = without_network(
         folder,
-        &format!("{NODE} --type loopback,shmem,udp --dry-run"),
+        &format!("{NODE} --type loopback,shmem,unix,udp --dry-run"),
     );
     let ended = others.ends(0);
     ended
         .stdout
-        .has(&["a round of 2 points", "--type udp is impossible", told[0]]);
+        .has(&["a round of 3 points", "--type udp is impossible", told[0]]);
 }

@@ -23,7 +23,7 @@ use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
-use crate::node::settings::{Poll, Qos};
+use crate::node::settings::{LOOPBACK, Poll, Qos, SocketSettings, UnixSocket};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
@@ -42,10 +42,16 @@ fn types() -> String {
     )
 }
 
+/// Node-types by name; one that this build does not have is refused with the way to get it.
+fn node_types(text: &str) -> Result<List<NodeType>, String> {
+    let absent = |_: &String| values::not_built(text, NodeType::NOT_BUILT);
+    named::<NodeType>(text).map_err(|error| absent(&error).unwrap_or(error))
+}
+
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeArguments {
-    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>, help = types())]
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = node_types, help = types())]
     pub node_type: List<NodeType>,
 
     /// Use these service types of infiniband: rc, uc, ud
@@ -180,6 +186,22 @@ pub(crate) struct NodeArguments {
           value_parser = |text: &str| number::<u16>(text, 1..=65_535), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,
 
+    /// Set TCP_NODELAY with tcp: on, off (a small sample waits for the acknowledgement of the one before it)
+    #[arg(long, value_name = "SWITCH", default_value = "on", value_parser = one::<Switch>, help_heading = "Nodes")]
+    pub tcp_nodelay: Switch,
+
+    /// Poll the queue of the device for this time in a read of tcp (SO_BUSY_POLL); the loopback interface has none
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = busy_poll, help_heading = "Nodes")]
+    pub tcp_busy_poll: Duration,
+
+    /// Use these sockets with unix: stream, seqpacket (each sample is a message)
+    #[arg(long, value_name = "KIND", default_value = "stream", value_parser = one::<UnixSocket>, help_heading = "Nodes")]
+    pub unix_socket: UnixSocket,
+
+    /// Send over this interface with multicast; over others than lo, samples leave the host as well
+    #[arg(long, value_name = "INTERFACE", default_value = LOOPBACK, help_heading = "Nodes")]
+    pub multicast_interface: String,
+
     /// Connect within this time; for infiniband, to each subscriber
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
@@ -223,10 +245,28 @@ named! {
     }
 }
 
+named! {
+    /// Whether something is set.
+    Switch {
+        /// It is.
+        On = "on",
+        /// It is not.
+        Off = "off",
+    }
+}
+
 fn zero_or_duration(text: &str) -> Result<Duration, String> {
+    zero_or_time(text, DAY)
+}
+
+fn busy_poll(text: &str) -> Result<Duration, String> {
+    zero_or_time(text, Duration::from_secs(1))
+}
+
+fn zero_or_time(text: &str, longest: Duration) -> Result<Duration, String> {
     match text {
         "0" => Ok(Duration::ZERO),
-        _ => time(text, Duration::ZERO..=DAY),
+        _ => time(text, Duration::ZERO..=longest),
     }
 }
 
@@ -275,6 +315,12 @@ impl NodeArguments {
             qos: self.qos,
             broker: self.broker.clone(),
             zeromq_port: self.zeromq_port,
+            sockets: SocketSettings {
+                tcp_no_delay: self.tcp_nodelay == Switch::On,
+                tcp_busy_poll: self.tcp_busy_poll,
+                unix_socket: self.unix_socket,
+                multicast_interface: self.multicast_interface.clone(),
+            },
             huge_pages: self.hugepages,
             seed: self.seed,
             log: match self.log {

@@ -58,6 +58,15 @@ pub(crate) fn inline(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("{text:?} is not a size from 0 bytes to 4 GiB, such as 128 or 1k"))
 }
 
+/// How to get the first of these node-types that a build does not have, if there is one.
+pub(crate) fn not_built(text: &str, not_built: &[&str]) -> Option<String> {
+    let name = text.split(',').find(|name| not_built.contains(name))?;
+    Some(format!(
+        "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo build \
+         --release --features {name}"
+    ))
+}
+
 /// `spawn`, or where a broker listens: `localhost:1883`, `[::1]:1883`.
 pub(crate) fn broker(text: &str) -> Result<BrokerChoice, String> {
     if text == "spawn" {
@@ -88,6 +97,14 @@ pub(crate) fn broker_text(broker: &BrokerChoice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn a_node_type_that_a_build_does_not_have_is_refused_with_the_way_to_get_it() {
+        let told = not_built("udp,mqtt", &["zeromq", "mqtt"]).unwrap();
+        told.has(&["\"mqtt\"", "package", "--features mqtt"]);
+        assert_eq!(not_built("udp,pipe", &["zeromq", "mqtt"]), None);
+    }
 
     #[test]
     fn ranges_of_rates_are_tenfold_those_of_values_double_and_brokers_have_ports() {

@@ -52,6 +52,9 @@ pub enum NodeError {
     /// The other end, or a broker between, has ended.
     #[error("{0}")]
     Gone(String),
+    /// The other end has closed the connection: why, that end reports.
+    #[error("{0}")]
+    PeerEnded(String),
     /// It was stopped before it was ready.
     #[error("the connection was given up before it was there")]
     GivenUp,

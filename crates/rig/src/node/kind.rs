@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::connected::Connected;
 use super::fallback::Fallback;
-use super::{Maker, NodeError, Settings, Wiring, loopback_interface, rings, udp};
+use super::tcp::TcpSockets;
+use super::unix::UnixSockets;
+use super::{Maker, NodeError, Settings, Wiring, loopback_interface, multicast, rings, udp};
 use crate::buffer::SharedMemory;
 use crate::host::Needs;
 #[cfg(feature = "zeromq")]
@@ -22,6 +25,12 @@ pub enum NodeType {
     InfiniBand,
     /// Datagrams: [`udp`].
     Udp,
+    /// Connections of TCP: [`tcp`](super::tcp).
+    Tcp,
+    /// Unix sockets: [`unix`](super::unix).
+    Unix,
+    /// Datagrams to groups: [`multicast`].
+    Multicast,
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]
     Mqtt,
@@ -35,6 +44,9 @@ impl Named for NodeType {
         NodeType::InfiniBand,
         NodeType::Shmem,
         NodeType::Udp,
+        NodeType::Tcp,
+        NodeType::Unix,
+        NodeType::Multicast,
         #[cfg(feature = "zeromq")]
         NodeType::Zeromq,
         #[cfg(feature = "mqtt")]
@@ -48,6 +60,9 @@ impl Named for NodeType {
             NodeType::Shmem => "shmem",
             NodeType::InfiniBand => "infiniband",
             NodeType::Udp => "udp",
+            NodeType::Tcp => "tcp",
+            NodeType::Unix => "unix",
+            NodeType::Multicast => "multicast",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "mqtt",
             #[cfg(feature = "zeromq")]
@@ -86,6 +101,14 @@ pub trait MakerUser {
 }
 
 impl NodeType {
+    /// The names of node-types that this build does not have, which are those of their cargo features.
+    pub const NOT_BUILT: &'static [&'static str] = &[
+        #[cfg(not(feature = "zeromq"))]
+        "zeromq",
+        #[cfg(not(feature = "mqtt"))]
+        "mqtt",
+    ];
+
     /// Hands the node-type to `user` as its own type.
     ///
     /// # Errors
@@ -111,6 +134,23 @@ impl NodeType {
             #[cfg(not(feature = "rdma"))]
             NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
             NodeType::Udp => user.with(&udp::Udp { wiring, settings }),
+            NodeType::Tcp => user.with(&Connected {
+                sockets: TcpSockets::of(settings),
+                wiring,
+                settings,
+                name: by.name,
+            }),
+            NodeType::Unix => user.with(&Connected {
+                sockets: UnixSockets::of(settings),
+                wiring,
+                settings,
+                name: by.name,
+            }),
+            NodeType::Multicast => user.with(&multicast::Multicast {
+                wiring,
+                settings,
+                name: by.name,
+            }),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => user.with(&super::mqtt::Mqtt {
                 wiring,
@@ -126,14 +166,12 @@ impl NodeType {
     }
 
     /// Threads and files that ends with these connections take in one process, beside a thread for each end.
-    pub fn needs(
-        self,
-        ends: u64,
-        #[cfg_attr(not(feature = "zeromq"), expect(unused_variables))] connections: u64,
-    ) -> Needs {
+    pub fn needs(self, ends: u64, connections: u64) -> Needs {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
-            NodeType::Udp => (0, ends),
+            NodeType::Udp | NodeType::Multicast => (0, ends),
+            // A subscriber listens and has an epoll; a connection is two sockets.
+            NodeType::Tcp | NodeType::Unix => (0, 2 * ends + 2 * connections),
             // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An
             // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
             // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
@@ -166,10 +204,17 @@ impl NodeType {
         }
     }
 
-    /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.
+    /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `network`, `library` or
+    /// `broker`.
     pub fn distributed_by(self) -> &'static str {
         match self {
-            NodeType::InfiniBand | NodeType::Loopback | NodeType::Shmem | NodeType::Udp => "sender",
+            NodeType::InfiniBand
+            | NodeType::Loopback
+            | NodeType::Shmem
+            | NodeType::Udp
+            | NodeType::Tcp
+            | NodeType::Unix => "sender",
+            NodeType::Multicast => "network",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "broker",
             #[cfg(feature = "zeromq")]
@@ -204,6 +249,9 @@ impl NodeType {
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
             NodeType::Udp => loopback_interface::refusal("--type udp"),
+            NodeType::Tcp => loopback_interface::refusal("--type tcp"),
+            NodeType::Unix => None,
+            NodeType::Multicast => multicast::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
@@ -240,7 +288,9 @@ impl NodeType {
         match self {
             NodeType::InfiniBand => "libibverbs, librdmacm and the devices".to_owned(),
             NodeType::Loopback | NodeType::Shmem => "nothing that others have written".to_owned(),
-            NodeType::Udp => "the kernel".to_owned(),
+            NodeType::Udp | NodeType::Tcp | NodeType::Unix | NodeType::Multicast => {
+                "the kernel".to_owned()
+            }
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
             #[cfg(feature = "zeromq")]
@@ -257,6 +307,11 @@ impl NodeType {
                 "ibv_post_send, both HCAs, the fabric between them and ibv_poll_cq"
             }
             NodeType::Udp => "sendto, the kernel's loopback and recv",
+            NodeType::Tcp => "send, the kernel's loopback with TCP, and recv",
+            NodeType::Unix => "send, the queue of the other socket, and recv",
+            NodeType::Multicast => {
+                "sendto, the kernel's way over the interface, its copies for the members of the group, and recv"
+            }
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => {
                 "the channel of the client and the thread that writes from it, TCP with TCP_NODELAY to the broker, the \

@@ -1,4 +1,5 @@
-//! The kernel's loopback interface, by which `udp`, `zeromq` and a broker that is started for a run send.
+//! The kernel's loopback interface, by which `udp`, `tcp`, `zeromq` and a broker that is started for a run
+//! send.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};

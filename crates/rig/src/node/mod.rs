@@ -15,12 +15,17 @@
 //! | [`rings`] | rings of our queue `baton-demoting`, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`broker`] | mosquitto as a child, for `mqtt` |
+//! | [`connected`] | connected sockets, for `tcp` and `unix` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`loopback_interface`] | whether it is up |
+//! | [`multicast`] | datagrams to groups |
+//! | [`tcp`] | connections of TCP over the loopback |
 //! | [`udp`] | datagrams over the loopback |
+//! | [`unix`] | Unix sockets |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod broker;
+pub mod connected;
 pub mod error;
 pub mod fallback;
 #[cfg(feature = "rdma")]
@@ -29,10 +34,14 @@ pub mod kind;
 pub mod loopback_interface;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
+pub mod multicast;
 pub mod pool;
 pub mod rings;
 pub mod settings;
+mod socket_option;
+pub mod tcp;
 pub mod udp;
+pub mod unix;
 pub mod wiring;
 #[cfg(feature = "zeromq")]
 pub mod zeromq;
@@ -72,6 +81,15 @@ pub trait Node: Send + 'static {
     /// When the connection is broken.
     fn write(&mut self, _pool: &mut Pool, _samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
         Ok(0)
+    }
+
+    /// Sends what earlier calls of `write` have taken and not sent yet, as far as there is room. Called again and again
+    /// by an end that writes no more and waits for those that read.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    fn flush(&mut self) -> Result<(), NodeError> {
+        Ok(())
     }
 
     /// Waits for samples while `go_on` returns true, and returns how many have come: they lie in the first slots. On

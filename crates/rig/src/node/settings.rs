@@ -33,6 +33,43 @@ named! {
     }
 }
 
+named! {
+    /// The sockets of `unix`.
+    UnixSocket {
+        /// Streams of bytes.
+        Stream = "stream",
+        /// Messages in sequence.
+        SeqPacket = "seqpacket",
+    }
+}
+
+/// The name of the loopback interface.
+pub const LOOPBACK: &str = "lo";
+
+/// What concerns `tcp`, `unix` and `multicast` alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketSettings {
+    /// Of tcp: whether `TCP_NODELAY` is set.
+    pub tcp_no_delay: bool,
+    /// Of the same: how long a read polls the device's queue (`SO_BUSY_POLL`).
+    pub tcp_busy_poll: Duration,
+    /// The sockets of unix.
+    pub unix_socket: UnixSocket,
+    /// The interface over which multicast sends.
+    pub multicast_interface: String,
+}
+
+impl Default for SocketSettings {
+    fn default() -> Self {
+        SocketSettings {
+            tcp_no_delay: true,
+            tcp_busy_poll: Duration::ZERO,
+            unix_socket: UnixSocket::Stream,
+            multicast_interface: LOOPBACK.to_owned(),
+        }
+    }
+}
+
 /// Where a broker listens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokerAddress {
@@ -70,6 +107,8 @@ pub struct Settings {
     /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
     /// it they are free ones.
     pub zeromq_port: Option<u16>,
+    /// What concerns `tcp`, `unix` and `multicast` alone.
+    pub sockets: SocketSettings,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,
     /// What concerns `infiniband` alone.
@@ -89,6 +128,7 @@ impl Settings {
             qos: Qos::AtMostOnce,
             broker: None,
             zeromq_port: None,
+            sockets: SocketSettings::default(),
             huge_pages: HugePagePolicy::Off,
             verbs: Verbs::default(),
         }

@@ -54,12 +54,9 @@ impl Maker for Udp<'_> {
     ) -> Result<(UdpPublisher, SocketAddr), NodeError> {
         let (socket, address) = open()?;
         let targets = self.wiring.subscribers_of(number);
-        let publisher = UdpPublisher {
-            socket,
-            targets: targets.map(|target| told[target as usize]).collect(),
-            distribution: Distribution::new(self.wiring, number),
-        };
-        Ok((publisher, address))
+        let targets = targets.map(|target| told[target as usize]).collect();
+        let distribution = Distribution::new(self.wiring, number);
+        Ok((UdpPublisher::new(socket, targets, distribution), address))
     }
 
     fn subscriber(
@@ -68,6 +65,28 @@ impl Maker for Udp<'_> {
         _told: &[SocketAddr],
     ) -> Result<(UdpSubscriber, SocketAddr), NodeError> {
         let (socket, address) = open()?;
+        Ok((UdpSubscriber::new(socket, self.settings)?, address))
+    }
+}
+
+impl UdpPublisher {
+    /// A publisher that sends to these addresses, of which each sample goes to those that are its targets.
+    pub(super) fn new(
+        socket: UdpSocket,
+        targets: Vec<SocketAddr>,
+        distribution: Distribution,
+    ) -> Self {
+        UdpPublisher {
+            socket,
+            targets,
+            distribution,
+        }
+    }
+}
+
+impl UdpSubscriber {
+    /// A subscriber that receives what is sent to a socket.
+    pub(super) fn new(socket: UdpSocket, settings: &Settings) -> Result<Self, NodeError> {
         // A subscriber that sleeps asks poll first, so none of them may block.
         let set = socket.set_nonblocking(true);
         set.map_err(NodeError::io(
@@ -75,12 +94,11 @@ impl Maker for Udp<'_> {
             "a UDP socket",
             "this is a bug",
         ))?;
-        let subscriber = UdpSubscriber {
+        Ok(UdpSubscriber {
             socket,
-            poll: self.settings.poll,
-            datagram: vec![0; self.settings.words * super::pool::WORD + 1],
-        };
-        Ok((subscriber, address))
+            poll: settings.poll,
+            datagram: vec![0; settings.words * super::pool::WORD + 1],
+        })
     }
 }
 

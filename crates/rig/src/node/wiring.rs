@@ -122,6 +122,15 @@ impl Distribution {
         }
     }
 
+    /// Of a publisher that has one target.
+    pub const fn to_one() -> Self {
+        Distribution {
+            targets: 1,
+            in_turn: false,
+            next: 0,
+        }
+    }
+
     /// The targets of the next sample.
     #[inline(always)]
     pub fn next_targets(&mut self) -> std::ops::Range<usize> {

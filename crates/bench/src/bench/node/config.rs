@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
-use crate::node::settings::{BrokerAddress, Poll, Qos};
+use crate::node::settings::{BrokerAddress, Poll, Qos, SocketSettings};
 use crate::rig::named::{Named, named};
 use crate::rig::ports::{PortRequest, UcRouteRequest};
 use crate::time::ClockKind;
@@ -155,6 +155,8 @@ pub struct Config {
     pub broker: BrokerChoice,
     /// See [`Settings`](crate::node::Settings).
     pub zeromq_port: Option<u16>,
+    /// See [`Settings`](crate::node::Settings).
+    pub sockets: SocketSettings,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.

@@ -207,7 +207,8 @@ pub(super) fn finished(
         (collected.failures.into_iter()).partition(|(_, error)| {
             matches!(
                 error,
-                NodeThreadError::Stopped | NodeThreadError::Node(NodeError::GivenUp)
+                NodeThreadError::Stopped
+                    | NodeThreadError::Node(NodeError::GivenUp | NodeError::PeerEnded(_))
             )
         });
     if let Some((role, error)) = others.into_iter().chain(stopped).next() {

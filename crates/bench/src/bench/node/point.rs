@@ -56,6 +56,7 @@ impl Point {
             // It is known once it runs.
             broker: None,
             zeromq_port: config.zeromq_port,
+            sockets: config.sockets.clone(),
         }
     }
 }

@@ -370,7 +370,8 @@ pub fn serve() -> io::Result<u8> {
         Err(
             RunError::Thread(
                 _,
-                NodeThreadError::Stopped | NodeThreadError::Node(NodeError::GivenUp),
+                NodeThreadError::Stopped
+                | NodeThreadError::Node(NodeError::GivenUp | NodeError::PeerEnded(_)),
             )
             | RunError::Node(NodeError::GivenUp),
         ) => Answer::Stopped,

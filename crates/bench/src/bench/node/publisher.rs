@@ -54,6 +54,7 @@ impl<C: Clock> NodeTask<C> {
             if self.shared.run.stopped() {
                 return Err(NodeThreadError::Stopped);
             }
+            node.flush()?;
             std::thread::sleep(Duration::from_millis(1));
         }
         node.stop(&mut pool)?;

@@ -43,6 +43,23 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVE_QUEUE, config.receive_queue)
         .set(&columns::STEPS, config.steps(point.rate_per_s))
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
+    let sockets = &config.sockets;
+    match point.node_type {
+        NodeType::Tcp => {
+            let busy_poll = sockets.tcp_busy_poll.as_nanos() as u64;
+            record
+                .set(&columns::TCP_NODELAY, sockets.tcp_no_delay)
+                .set(&columns::TCP_BUSY_POLL, busy_poll);
+        }
+        NodeType::Unix => {
+            record.set(&columns::UNIX_SOCKET, sockets.unix_socket.name());
+        }
+        NodeType::Multicast => {
+            let interface = sockets.multicast_interface.as_str();
+            record.set(&columns::MULTICAST_INTERFACE, interface);
+        }
+        _ => {}
+    }
     if point.node_type == NodeType::InfiniBand {
         let (verbs, threshold) = (&config.verbs, point.settings(config).receive_threshold());
         let inline = sample_bytes(point) <= u64::from(verbs.max_inline);

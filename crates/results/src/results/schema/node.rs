@@ -17,8 +17,12 @@ columns! {
     VALUES = setting("values", "values of a sample, of 8 bytes").whole();
     SAMPLE = setting("sample_bytes", "bytes of a sample: stamp, number and values").whole().title("sample");
     DISTRIBUTED_BY = setting("distributed_by",
-        "who sends a sample to its subscribers, or chooses one: sender, library or broker");
+        "who sends a sample to its subscribers, or chooses one: sender, network, library or broker");
     QOS = setting("qos", "the quality of service of the node-type mqtt: 0, 1 or 2; empty for others").data(Data::Whole);
+    TCP_NODELAY = setting("tcp_nodelay", "whether TCP_NODELAY is set; tcp only, as the next one").data(Data::Flag);
+    TCP_BUSY_POLL = setting("tcp_busy_poll_ns", "time for which a read polls the device's queue (SO_BUSY_POLL)").whole();
+    UNIX_SOCKET = setting("unix_socket", "the sockets of the node-type unix: stream or seqpacket; empty for others");
+    MULTICAST_INTERFACE = setting("multicast_interface", "the interface of the node-type multicast; empty for others");
     TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again; counter on \
         aarch64) or timerfd");
     POLL = setting("poll", "how subscribers wait: busy or event");

@@ -12,7 +12,7 @@ use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
 use crate::node::fallback::Fallback;
-use crate::node::settings::{Poll, Qos};
+use crate::node::settings::{Poll, Qos, SocketSettings};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
 use crate::rig::ports::UcRouteRequest;
@@ -100,6 +100,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             qos: Qos::AtMostOnce,
             broker: BrokerChoice::Spawn,
             zeromq_port: None,
+            sockets: SocketSettings::default(),
             huge_pages: HugePagePolicy::Off,
             seed: 1,
             log: LogPlace::Memory,
