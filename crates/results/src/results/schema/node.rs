@@ -258,8 +258,8 @@ columns! {
     RUN;
     SEED = setting("seed", "what the values of samples follow from").whole();
     DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
-    BROKER_PROCESS = setting("broker_process", "the process of that broker, as asked for").data(Data::Whole);
     BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt: the address of a broker, or spawn");
+    BROKER_PROCESS = setting("broker_process", "the process of that broker, as asked for").data(Data::Whole);
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
     FALLBACK = setting("fallback", "what publishers of infiniband do that cannot connect, as asked for: listen, fatal");
