@@ -131,7 +131,7 @@ impl<'a> LayerGroup<'a> {
         let verdict = crate::cli::ranking::verdict(&ranking, "node-types", name);
         let few = self.layers.iter().filter_map(|layer| {
             let delivered = layer.record.number(columns::DELIVERY_RATE.name)?;
-            let share = units::significant(100.0 * delivered);
+            let share = units::digits(100.0 * delivered);
             (delivered < DELIVERS).then(|| format!("{} delivered {share} %", layer.name()))
         });
         match Vec::from_iter(few).join(", ").as_str() {

@@ -78,7 +78,8 @@ fn groups<'a>(shown: &Shown<'a>) -> Vec<LayerGroup<'a>> {
 /// How node-types compare.
 fn json(shown: &Shown<'_>) -> Value {
     let groups = groups(shown);
-    let layers = groups.iter().flat_map(|group| &group.layers);
+    let compared = groups.iter().filter(|group| group.layers.len() > 1);
+    let layers = compared.flat_map(|group| &group.layers);
     let of_layer = |layer: &Layer<'_>| {
         let found = layer.relative?;
         let [low, high] = found.bounds.map_or([None; 2], |bounds| bounds.map(Some));
@@ -142,9 +143,20 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
         }
     }
     let mut text = table.brief(shown.brief).render(shown.width);
-    for line in lines(shown, &groups) {
+    let compared = groups.iter().filter(|group| group.layers.len() > 1);
+    let compared: Vec<&LayerGroup<'_>> = compared.collect();
+    for line in verdicts(&compared) {
         let line = wrap(&line, text_width_of(shown.width) - 2);
         text += &format!("{}\n", line.join("\n  "));
+    }
+    if compares && !shown.brief {
+        let kind = match compared.len() {
+            1 => "percentiles",
+            _ => "median",
+        };
+        // A command stays in one line.
+        let folder = printable_path(shown.folder);
+        text += &format!("figure: hcabench plot {kind} {folder} --out layers.svg\n");
     }
     text
 }
@@ -170,32 +182,26 @@ fn relative_cells(layer: &Layer<'_>) -> [String; 2] {
     ]
 }
 
-/// What each group shows, and how all of them are drawn.
-fn lines(shown: &Shown<'_>, groups: &[LayerGroup<'_>]) -> Vec<String> {
-    let compared = groups.iter().filter(|group| group.layers.len() > 1);
-    let compared: Vec<&LayerGroup<'_>> = compared.collect();
-    let Some(first) = compared.first() else {
-        return Vec::new();
-    };
-    let of_group = |group: &&LayerGroup<'_>| {
-        let shared = SETTINGS
+/// The verdict on each group, with the settings in which groups differ.
+fn verdicts(groups: &[&LayerGroup<'_>]) -> Vec<String> {
+    let shared = SETTINGS
+        .iter()
+        .filter(|column| !LayerGroup::is_of_type(column));
+    let varies = |at: &usize| {
+        groups
             .iter()
-            .filter(|column| !LayerGroup::is_of_type(column));
-        let varies = |at: usize| compared.iter().any(|it| it.shared[at] != first.shared[at]);
-        let named = shared.zip(&group.shared).enumerate();
-        let named = named.filter(|(at, _)| varies(*at));
-        let named = named.map(|(_, (column, text))| format!("{} {text}", title(column)));
+            .any(|it| it.shared[*at] != groups[0].shared[*at])
+    };
+    let varying = shared.enumerate().filter(|(at, _)| varies(at));
+    let varying: Vec<&Column> = varying.map(|(_, column)| column).collect();
+    let of_group = |group: &&LayerGroup<'_>| {
+        let record = group.layers[0].record;
+        let named = varying.iter();
+        let named = named.map(|column| format!("{} {}", title(column), cell(record, column)));
         match Vec::from_iter(named).join(", ").as_str() {
             "" => group.verdict(),
             named => format!("{named}: {}", group.verdict()),
         }
     };
-    let kind = match compared.len() {
-        1 => "percentiles",
-        _ => "median",
-    };
-    let folder = printable_path(shown.folder);
-    let figure = format!("figure: hcabench plot {kind} {folder} --out layers.svg");
-    let verdicts = compared.iter().map(of_group);
-    verdicts.chain((!shown.brief).then_some(figure)).collect()
+    groups.iter().map(of_group).collect()
 }
