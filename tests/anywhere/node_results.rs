@@ -163,7 +163,7 @@ fn figures_of_a_sweep_of_node_types() {
     let (texts, _) = drawn(folder, &format!("ecdf run {only}"));
     texts.has(&[
         "share of received samples up to it (%)",
-        &format!("udp, {lost}"),
+        &format!("udp, {absent}"),
     ]);
     let (texts, _) = drawn(folder, &format!("percentiles run {only}"));
     texts.has(&["shmem", &format!("udp, {absent}")]);
