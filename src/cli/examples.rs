@@ -76,6 +76,8 @@ Examples:
 
 pub(crate) const NODE: &str = "\
 Examples:
+  hcabench node --type all --rounds 8
+      How many times as long as the fastest each node-type takes, with bounds
   hcabench node --type udp --rate 100..10k --values 1..64
       Latency, missed steps and losses over rates and sizes of samples
   hcabench node --scenario fan-out --publishers 1 --subscribers 4 --rate 1k

@@ -20,6 +20,7 @@ mod show;
 
 #[cfg(test)]
 mod assignments;
+mod ranking;
 #[cfg(test)]
 mod refused;
 mod schedule;

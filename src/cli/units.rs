@@ -66,7 +66,7 @@ fn options() -> Vec<TakingOption> {
 }
 
 /// Numbers that count nothing: they are names, or codes of a standard.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "seed",
     "order-seed",
     "cpu",
@@ -81,6 +81,7 @@ const NAMES: [&str; 17] = [
     "memory-node",
     "comp-vector",
     "zeromq-port",
+    "broker-process",
     "pkey-index",
     "flow-label",
     "path-mtu",

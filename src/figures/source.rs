@@ -102,6 +102,13 @@ impl Source {
         lost.and_then(|lost| self.point.count(lost)).unwrap_or(0)
     }
 
+    /// Why others were never sent, and how many, by the summary.
+    pub(crate) fn absent(&self) -> Vec<(&'static str, u64)> {
+        let absent = self.metric.absent.iter().filter(|_| self.of_all_rounds());
+        let counts = absent.map(|(cause, count)| (*cause, self.point.count(count).unwrap_or(0)));
+        counts.filter(|(_, count)| *count > 0).collect()
+    }
+
     pub(crate) fn has_samples(&self) -> bool {
         let file = self.presentation.file.name;
         !self.metric.samples.is_empty() && self.point.file(file).exists()

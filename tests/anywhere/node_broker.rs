@@ -304,6 +304,46 @@ fn a_broker_that_stands_still_shows_in_the_latency() {
     assert_eq!(number(&summary[0], "messages_received"), 350);
 }
 
+#[test]
+fn a_broker_that_runs_is_measured_by_its_process() {
+    let folder = &*temporary("");
+    let broker = Broker::spawn(|| true).unwrap();
+    let (address, process) = (broker.address(), broker.id());
+    let run = "--type mqtt --rate 200 --count 400 --warmup 300ms";
+    let words = format!("{run} --broker {address} --broker-process {process}");
+    ends(folder, &words, 0);
+    let row = &summary(folder)[0];
+    let [baseline, most, peak] =
+        ["_baseline", "", "_peak"].map(|part| number(row, &format!("broker_rss{part}_bytes")));
+    assert!(
+        0 < baseline && 0 < most && baseline <= peak && most <= peak,
+        "{row:?}"
+    );
+    assert!(
+        row["broker_cpu_percent"].parse::<f64>().unwrap() > 0.0,
+        "{row:?}"
+    );
+
+    // Without its process nothing is known of it.
+    let folder = &*temporary("");
+    ends(folder, &format!("{run} --broker {address}"), 0);
+    assert!(summary(folder)[0]["broker_rss_bytes"].is_empty());
+
+    // The largest number of a process is 4194304.
+    for (words, said) in [
+        (
+            format!("--broker {address} --broker-process 2147483647"),
+            "no process",
+        ),
+        ("--broker-process 1".to_owned(), "--broker HOST:PORT"),
+        ("--broker-process 0".to_owned(), "from 1 to"),
+    ] {
+        ends(&temporary(""), &format!("{run} {words}"), 2)
+            .stderr
+            .has(&["--broker-process", said]);
+    }
+}
+
 fn brokers_of(process: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let children = children.unwrap_or_default();

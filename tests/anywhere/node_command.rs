@@ -12,6 +12,9 @@ use std::time::Duration;
 use crate::program::{self, Program, Running, threads};
 use common::node::{ends, start};
 use common::{Row, json, number, rows, until};
+use hcabench::node::NodeType;
+use hcabench::pacing::SplitMix64;
+use hcabench::rig::named::Named as _;
 use hcabench::time::TscTrust;
 use nix::sys::signal::Signal;
 
@@ -138,6 +141,32 @@ fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
     ];
     assert_eq!(reasons, BTreeSet::from(expected));
     assert!(left_out.iter().all(|row| row["poll"] == "event"));
+}
+
+/// Each type is measured, or left out with a reason.
+#[test]
+fn all_are_the_types_that_this_machine_can_run() {
+    let folder = &*temporary("");
+    ends(folder, "--type all --count 50 --warmup 0 --rate 500", 0);
+    let measured = summary(folder)
+        .into_iter()
+        .map(|(row, _)| row["type"].clone());
+    let measured: BTreeSet<String> = measured.collect();
+    let left_out = rows(&folder.join("run/left_out.csv"));
+    assert!(
+        left_out.iter().all(|row| !row["reason"].is_empty()),
+        "{left_out:?}"
+    );
+    let left_out: BTreeSet<String> = left_out.iter().map(|row| row["type"].clone()).collect();
+    assert!(measured.is_disjoint(&left_out));
+    let all = NodeType::ALL.iter().map(|one| one.name().to_owned());
+    assert_eq!(&measured | &left_out, all.collect());
+    // Neither needs anything of the machine.
+    assert!(
+        ["loopback", "shmem"]
+            .iter()
+            .all(|one| measured.contains(*one))
+    );
 }
 
 #[test]
@@ -347,6 +376,7 @@ fn check_files_of_samples(log: &str) {
         let key = |row: &Row, column: &str| [number(row, "round"), number(row, column)];
         let taken: Vec<&Row> = sent.iter().filter(|row| !row["seq"].is_empty()).collect();
         assert_eq!(taken.len() as u64, count("messages_sent"));
+        assert_eq!(count("errors"), count("messages_refused"));
         let refused = (sent.len() - taken.len()) as u64;
         assert_eq!(refused, count("messages_refused"));
         let numbers: BTreeSet<_> = taken.iter().map(|row| key(row, "seq")).collect();
@@ -383,6 +413,12 @@ fn check_files_of_samples(log: &str) {
     }
 }
 
+/// A whole number of 64 bits, with or without a sign.
+fn value(cell: &str) -> u64 {
+    let signed = cell.parse::<i64>().map(i64::cast_unsigned);
+    signed.unwrap_or_else(|_| cell.parse().unwrap())
+}
+
 /// A line as VILLASnode reads it: stamp, offset and number in nanoseconds, and its signals.
 type Line = (u64, Option<i64>, Option<u64>, Vec<u64>);
 
@@ -414,7 +450,7 @@ fn villas(path: &Path) -> Vec<Line> {
             }
             None => (time, None),
         };
-        let signals = cells.map(|cell| cell.parse().unwrap());
+        let signals = cells.map(value);
         (nanos(time), offset, number, signals.collect())
     };
     let text = fs::read_to_string(path).unwrap();
@@ -433,7 +469,9 @@ fn lines_for_villasnode_tell_what_our_own_rows_tell() {
     let sent = rows(&place.join("in.csv"));
     let expected = sent.iter().map(|row| -> Line {
         let signals = ["round", "publisher", "step", "t_intended_ns"];
-        let signals = signals.map(|column| number(row, column)).to_vec();
+        let signals = signals.map(|column| number(row, column)).into_iter();
+        let values = row["values"].split(' ').map(value);
+        let signals = signals.chain(values).collect();
         (
             number(row, "t_sent_ns"),
             None,
@@ -444,6 +482,21 @@ fn lines_for_villasnode_tell_what_our_own_rows_tell() {
     let expected: Vec<Line> = expected.collect();
     assert!(expected.iter().any(|line| line.2.is_none()), "{row:?}");
     assert_eq!(villas(&place.join("in.villas")), expected);
+    // Four signals of ours and eight values, which follow from the seed, publisher and number.
+    assert!(expected.iter().all(|line| line.3.len() == 4 + 8));
+    let values = |row: &Row| -> Vec<u64> { row["values"].split(' ').map(value).collect() };
+    for row in &sent {
+        let before_it = number(row, "publisher") << 48;
+        if let Ok(seq) = row["seq"].parse::<u64>() {
+            let mut expected = SplitMix64::new(1 ^ (before_it | seq));
+            assert!(
+                values(row)
+                    .into_iter()
+                    .all(|value| value == expected.draw()),
+                "{row:?}"
+            );
+        }
+    }
     let arrived = rows(&place.join("out.csv"));
     let expected = arrived.iter().map(|row| -> Line {
         let signals = ["round", "subscriber", "publisher"];

@@ -67,6 +67,7 @@ fn point(
             .set(&node::ARRIVALS, sent - lost)
             .set(&node::STEPS_MADE, sent)
             .set(&node::STEPS_MISSED, missed)
+            .set(&node::REFUSED, if missed > 0 { 3_u64 } else { 0 })
             .set(&node::DELIVERY_RATE, (sent - lost) as f64 / STEPS as f64)
             .distribution(&node::latency::ALL, Summary::of(&latencies).as_ref())
             .distribution(&node::intended::ALL, Summary::of(&intended).as_ref());
@@ -154,15 +155,21 @@ fn figures_of_a_sweep_of_node_types() {
     let (texts, data) = drawn(folder, &format!("histogram run {only} --range auto"));
     texts.has(&["Latency of a sample", "shmem: median 898 ns"]);
     let lost = format!("{} lost", 8 * ROUNDS);
-    let is_udp = |text: &str| text.starts_with("udp: median 8.3") && text.ends_with(&lost);
+    let absent = format!("{lost}, {} missed, {} refused", 20 * ROUNDS, 3 * ROUNDS);
+    let is_udp = |text: &str| text.starts_with("udp: median 8.3") && text.ends_with(&absent);
     assert!(texts.any(is_udp), "{texts:?}");
     assert_eq!(data["series"][0]["total"], STEPS * u64::from(ROUNDS));
 
     let (texts, _) = drawn(folder, &format!("ecdf run {only}"));
     texts.has(&[
         "share of received samples up to it (%)",
-        &format!("udp, {lost}"),
+        &format!("udp, {absent}"),
     ]);
+    let (texts, _) = drawn(folder, &format!("percentiles run {only}"));
+    texts.has(&["shmem", &format!("udp, {absent}")]);
+    // What is of one round only is not known of steps without a sample.
+    let (texts, _) = drawn(folder, &format!("histogram run {only} --only round=1"));
+    assert!(!texts.any(|text| text.contains("missed")), "{texts:?}");
     // Only its distribution is kept.
     let (texts, data) = drawn(folder, &format!("percentiles run {only} --metric intended"));
     texts.has(&["Latency from the intended time", "shmem"]);
@@ -176,6 +183,73 @@ fn figures_of_a_sweep_of_node_types() {
     let parts = ["results of node have latency, intended"];
     not_drawn(folder, "median run --metric enqueue", 2, &parts);
     not_drawn(folder, "load run", 2, &["these are results of node"]);
+}
+
+#[test]
+fn node_types_are_sorted_by_their_median_with_ratios_and_bounds() {
+    let folder = &*temporary("");
+    let rows = [("udp", "8000"), ("zeromq", "40000"), ("shmem", "400")];
+    let rows = rows.map(|(node_type, level)| point([node_type, level], 1e3, 8, 0, 0));
+    run_of(&folder.join("run"), &node::SCHEMA, &rows, false);
+    let shown = ends(folder, "show run", 0).stdout;
+    let lines = shown.lines().filter_map(|line| {
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let first = cells.first().copied()?;
+        ["shmem", "udp", "zeromq"].contains(&first).then_some(cells)
+    });
+    let lines: Vec<Vec<&str>> = lines.collect();
+    // Medians of 400, 8000 and 40000, each and 498.5: 9.46 and 45.1 times the first.
+    let cells = ["shmem 1.00", "udp 9.46", "zeromq 45.1"];
+    let found = lines.iter().map(|cells| cells[..2].join(" "));
+    assert!(found.eq(cells), "{shown}");
+    for (cells, truth) in lines[1..].iter().zip([9.458, 45.07]) {
+        let (low, high) = cells[2].split_once("..").unwrap();
+        let [low, high] = [low, high].map(|bound| bound.parse::<f64>().unwrap());
+        assert!(
+            low < truth && truth < high && high - low < truth / 100.0,
+            "{shown}"
+        );
+    }
+    let words = Vec::from_iter(shown.split_whitespace()).join(" ");
+    words.has(&[
+        "p50 is",
+        "x fastest",
+        "rank: shmem is first, and distinguished from all others (3 pairs by their rounds at a shared error of 5 %).",
+        "figure: hcabench plot percentiles run --out layers.svg",
+    ]);
+    let document = ends(folder, "show run --json", 0).json();
+    let relative = document["relative"].as_array().unwrap();
+    assert_eq!(relative.len(), 3);
+    assert_eq!(relative[0]["times_the_fastest"], 1.0);
+    let number = |name: &str| relative[2][name].as_f64().unwrap();
+    assert!(number("at_least") < number("times_the_fastest"));
+    assert!(number("times_the_fastest") < number("at_most"));
+
+    // Rows that are sorted by the reader stay as they are, and have the same ratios.
+    let shown = ends(folder, "show run --sort=-p50", 0).stdout;
+    let places = ["zeromq", "udp", "shmem"].map(|name| shown.find(&format!("\n{name} ")));
+    assert!(places.is_sorted() && places[0].is_some(), "{shown}");
+    shown.has(&["45.1"]);
+}
+
+#[test]
+fn node_types_are_compared_where_nothing_else_differs() {
+    let folder = &*temporary("");
+    sweep(&folder.join("run"), "8000");
+    let shown = ends(folder, "show run", 0).stdout;
+    let shown = Vec::from_iter(shown.split_whitespace()).join(" ");
+    // Six groups of two.
+    assert_eq!(shown.matches("shmem is first").count(), 6, "{shown}");
+    shown.has(&[
+        "rate 10000, values 64: rank: shmem is first",
+        "Latencies are of what arrived: udp delivered 72.0 %.",
+        "figure: hcabench plot median run --out layers.svg",
+    ]);
+    // A single type has nothing to be compared with.
+    let alone = [point(["udp", "8000"], 1e3, 8, 0, 0)];
+    run_of(&folder.join("alone"), &node::SCHEMA, &alone, false);
+    let shown = ends(folder, "show alone", 0).stdout;
+    shown.lacks(&["fastest", "rank:", "figure:"]);
 }
 
 #[test]

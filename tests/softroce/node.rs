@@ -381,3 +381,22 @@ fn unreliable_services_report_exactly_what_was_dropped() {
         assert_eq!(row.count("copies_sent"), received + lost);
     }
 }
+
+#[test]
+fn all_types_have_infiniband_among_them_where_there_are_two_ports() {
+    let machine = Machine::take();
+    let run = |name: &str, more: &str| {
+        let out = machine.out(name);
+        let line = format!("node --type all --rate 200 --count 40 --warmup 0 --timeout 30s {more}");
+        hcabench(&line).out(&out).start().wait(limit()).expect(0);
+        out
+    };
+    let types = |rows: &[Row]| Vec::from_iter(rows.iter().map(|row| row.text("type").to_owned()));
+    let infiniband = "infiniband".to_owned();
+    assert!(types(&rows(&run("all", ""))).contains(&infiniband));
+    // Datagrams take no such samples: that service is left out, and the other is measured.
+    let out = run("long", "--service rc,ud --values 4096");
+    assert!(types(&rows(&out)).contains(&infiniband));
+    let left_out = Table::read(&out.join("left_out.csv")).rows;
+    assert!(types(&left_out).contains(&infiniband), "{left_out:?}");
+}

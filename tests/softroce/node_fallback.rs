@@ -196,6 +196,17 @@ fn subscribers_connect_where_publishers_cannot() {
     assert_eq!(left_out.len(), 1);
     assert!(left_out[0].text("reason").contains("--fallback listen"));
 
+    // It is the default where it is possible.
+    let out = machine.out("default");
+    one_way("--service rc,uc", &out).expect(0).warns(text);
+    for row in &Table::read(&out.join("summary.csv")).rows {
+        assert_eq!(
+            (row.count("connections_fallen_back"), row.count("errors")),
+            (1, 1)
+        );
+        assert_eq!(row.count("messages_received"), 100, "{row:?}");
+    }
+
     let out = machine.out("fan-out");
     let fan_out = "--fallback listen --scenario fan-out --publishers 2 --subscribers 2";
     one_way(fan_out, &out).expect(0);
@@ -207,7 +218,9 @@ fn subscribers_connect_where_publishers_cannot() {
 #[test]
 fn a_failure_to_connect_ends_the_run_in_time_and_says_which() {
     let machine = Machine::take();
-    for (number, service) in ["rc", "uc", "ud"].into_iter().enumerate() {
+    // Datagrams cannot fall back: fatal is their default.
+    let ways = ["rc --fallback fatal", "uc --fallback fatal", "ud"];
+    for (number, service) in ways.into_iter().enumerate() {
         let out = machine.out(number.to_string());
         let begun = Instant::now();
         let ended = one_way(&format!("--service {service}"), &out).expect(1);

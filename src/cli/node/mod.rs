@@ -1,5 +1,6 @@
 //! `hcabench node`: the node benchmark.
 
+mod layers;
 mod present;
 mod values;
 
@@ -16,7 +17,7 @@ use crate::bench::node::config::{
     BrokerChoice, Config, Format, LogPlace, MOST_ENDS, MissPolicy, PublishingLength, RunsAs,
     TimerKind, VerbsConfig,
 };
-use crate::bench::node::plan::Sweep;
+use crate::bench::node::plan::{self, Sweep};
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::driver;
 use crate::driver::Request;
@@ -38,21 +39,15 @@ fn types() -> String {
     let names: Vec<&str> = NodeType::ALL.iter().map(|it| it.name()).collect();
     let names = names.join(", ");
     format!(
-        "Node-types: {names}; shmem is shared memory, loopback threads of one process: the floor"
+        "Node-types: {names}, or all (what this machine can run); shmem is shared memory, loopback threads of one process: the floor"
     )
-}
-
-/// Node-types by name; one that this build does not have is refused with the way to get it.
-fn node_types(text: &str) -> Result<List<NodeType>, String> {
-    let absent = |_: &String| values::not_built(text, NodeType::NOT_BUILT);
-    named::<NodeType>(text).map_err(|error| absent(&error).unwrap_or(error))
 }
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeArguments {
-    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = node_types, help = types())]
-    pub node_type: List<NodeType>,
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = values::node_types, help = types())]
+    pub node_type: values::NodeTypes,
 
     /// Use these service types of infiniband: rc, uc, ud
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
@@ -155,10 +150,10 @@ pub(crate) struct NodeArguments {
           value_parser = |text: &str| count::<u32>(text, 1..=u64::from(u32::MAX)), help_heading = "Nodes")]
     pub receive_threshold: Option<u32>,
 
-    /// Handle a publisher of infiniband that cannot connect: fatal (the run ends), listen (its subscriber connects to
-    /// it)
-    #[arg(long, value_name = "WAY", default_value = "fatal", value_parser = one::<Fallback>, help_heading = "Nodes")]
-    pub fallback: Fallback,
+    /// Handle a publisher of infiniband that cannot connect: listen (its subscriber connects to it), fatal (the run
+    /// ends) [default: listen; with --service ud or --ends processes fatal]
+    #[arg(long, value_name = "WAY", value_parser = one::<Fallback>, help_heading = "Nodes")]
+    pub fallback: Option<Fallback>,
 
     /// Send from this port with infiniband [default: as without a command]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
@@ -180,6 +175,11 @@ pub(crate) struct NodeArguments {
     /// Use this broker of mqtt: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
     #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
     pub broker: BrokerChoice,
+
+    /// Measure processor time and memory of the broker of --broker HOST:PORT in this process, which may be in a container
+    #[arg(long, value_name = "PID",
+          value_parser = |text: &str| number::<u32>(text, 1..=u64::from(u32::MAX >> 1)), help_heading = "Nodes")]
+    pub broker_process: Option<u32>,
 
     /// Listen at this TCP port and the next ones with zeromq, one for each end that binds [default: free ports]
     #[arg(long, value_name = "PORT",
@@ -314,6 +314,7 @@ impl NodeArguments {
             },
             qos: self.qos,
             broker: self.broker.clone(),
+            broker_process: self.broker_process,
             zeromq_port: self.zeromq_port,
             sockets: SocketSettings {
                 tcp_no_delay: self.tcp_nodelay == Switch::On,
@@ -346,13 +347,20 @@ impl NodeArguments {
             subscribers: self.subscribers,
         };
         Sweep {
-            node_types: self.node_type.0.clone(),
+            node_types: self.node_type.types.clone(),
+            all_types: self.node_type.all,
             services: self.service.0.clone(),
             rates: self.rate.0.clone(),
             values: self.values.0.clone(),
             wirings: scenarios.into_iter().map(wiring).collect(),
             ends: self.ends.0.clone(),
         }
+    }
+
+    /// Whether there is nothing to measure with without RDMA devices.
+    fn needs_devices(&self) -> bool {
+        let named = self.node_type.types.contains(&NodeType::InfiniBand);
+        named && (!self.node_type.all || plan::has_devices())
     }
 
     /// What is to be measured.
@@ -371,9 +379,10 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
             &columns::BROKER_CHOICE,
             values::broker_text(&arguments.broker),
         )
+        .set(&columns::BROKER_PROCESS, arguments.broker_process)
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())
-        .set(&columns::FALLBACK, arguments.fallback.name())
+        .set(&columns::FALLBACK, arguments.fallback.map(Fallback::name))
         .set(&columns::MAX_INLINE, arguments.max_inline)
         .set(&columns::UC_ROUTE, arguments.uc_route.name())
         .set(&columns::SENDER, port(&arguments.sender))
@@ -398,7 +407,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
         assignment: arguments.assignment(),
         default_rounds: NodeArguments::DEFAULT_ROUNDS,
         run,
-        needs: match arguments.node_type.0.contains(&NodeType::InfiniBand) {
+        needs: match arguments.needs_devices() {
             true => Needs::between_devices(),
             false => Needs::between_threads(),
         },

@@ -1,10 +1,14 @@
 //! The table, made of the rows of `summary.csv`.
 
+use super::layers::{Layer, LayerGroup};
 use crate::driver::{Shown, View};
 use crate::results::schema::node as columns;
-use crate::results::schema::{Column, ColumnKind, Data};
-use crate::results::units;
+use crate::results::schema::{Column, ColumnKind, Data, POINT};
+use crate::results::text::printable_path;
+use crate::results::{Record, units};
 use crate::terminal::table::{Column as Heading, Table};
+use crate::terminal::{text_width_of, wrap};
+use serde_json::{Value, json};
 
 /// The settings of the table.
 const SETTINGS: [Column; 9] = [
@@ -46,7 +50,7 @@ const FIRST: [Column; 4] = [
 pub(crate) const VIEW: View = View {
     tables,
     columns,
-    json: |_| serde_json::json!({}),
+    json,
 };
 
 /// The columns that rows can be sorted by, with their headings.
@@ -67,11 +71,36 @@ fn is_latency(column: &Column) -> bool {
     column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
-/// All that is shown of a run.
+fn groups<'a>(shown: &Shown<'a>) -> Vec<LayerGroup<'a>> {
+    LayerGroup::all(shown.summary, shown.runs, &SETTINGS)
+}
+
+/// How node-types compare.
+fn json(shown: &Shown<'_>) -> Value {
+    let groups = groups(shown);
+    let compared = groups.iter().filter(|group| group.layers.len() > 1);
+    let layers = compared.flat_map(|group| &group.layers);
+    let of_layer = |layer: &Layer<'_>| {
+        let found = layer.relative?;
+        let [low, high] = found.bounds.map_or([None; 2], |bounds| bounds.map(Some));
+        Some(json!({
+            "point": layer.record.text(&POINT),
+            "times_the_fastest": found.times,
+            "at_least": low,
+            "at_most": high,
+        }))
+    };
+    json!({ "relative": Vec::from_iter(layers.filter_map(of_layer)) })
+}
+
+/// All that is shown of a run. Node-types that differ in nothing else are sorted by their median, unless the rows are
+/// sorted otherwise.
 pub(crate) fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
+    let groups = groups(shown);
+    let compares = groups.iter().any(|group| group.layers.len() > 1);
     let heading = |column: &Column| {
         let heading = match column.data {
             Data::Text | Data::Flag => Heading::text(title(column)),
@@ -84,14 +113,95 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
         }
     };
     let headings = SETTINGS.iter().map(|column| heading(column).setting());
-    let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
-    for record in shown.summary {
-        let cell = |column: &Column| match record.number(column.name) {
-            Some(ns) if is_latency(column) => units::significant(ns / 1e3),
-            Some(rate) if *column == columns::RATE => format!("{rate}"),
-            _ => record.text(column),
-        };
-        table.row(SETTINGS.iter().chain(&FIGURES).map(cell));
+    let relative = [
+        Heading::number("p50 is", "x fastest").first(),
+        Heading::number("95 % of it", "x fastest").first(),
+    ];
+    let relative = relative.into_iter().filter(|_| compares);
+    let figures = FIGURES.iter().map(heading);
+    let mut table = Table::new(headings.chain(relative).chain(figures).collect());
+    let row = |layer: &Layer<'_>| {
+        let cell = |column: &Column| cell(layer.record, column);
+        let relative = relative_cells(layer).into_iter().filter(|_| compares);
+        let settings = SETTINGS.iter().map(cell);
+        Vec::from_iter(settings.chain(relative).chain(FIGURES.iter().map(cell)))
+    };
+    if compares && !shown.sorted {
+        for group in &groups {
+            group.layers.iter().for_each(|layer| {
+                table.row(row(layer));
+            });
+            table.separator();
+        }
+    } else {
+        for record in shown.summary {
+            let mut layers = groups.iter().flat_map(|group| &group.layers);
+            let is_it = |layer: &&Layer<'_>| std::ptr::eq(layer.record, record);
+            if let Some(layer) = layers.find(is_it) {
+                table.row(row(layer));
+            }
+        }
     }
-    table.brief(shown.brief).render(shown.width)
+    let mut text = table.brief(shown.brief).render(shown.width);
+    let compared = groups.iter().filter(|group| group.layers.len() > 1);
+    let compared: Vec<&LayerGroup<'_>> = compared.collect();
+    for line in verdicts(&compared) {
+        let line = wrap(&line, text_width_of(shown.width) - 2);
+        text += &format!("{}\n", line.join("\n  "));
+    }
+    if compares && !shown.brief {
+        let kind = match compared.len() {
+            1 => "percentiles",
+            _ => "median",
+        };
+        // A command stays in one line.
+        let folder = printable_path(shown.folder);
+        text += &format!("figure: hcabench plot {kind} {folder} --out layers.svg\n");
+    }
+    text
+}
+
+fn cell(record: &Record, column: &Column) -> String {
+    match record.number(column.name) {
+        Some(ns) if is_latency(column) => units::significant(ns / 1e3),
+        Some(rate) if *column == columns::RATE => format!("{rate}"),
+        _ => record.text(column),
+    }
+}
+
+fn relative_cells(layer: &Layer<'_>) -> [String; 2] {
+    let Some(found) = layer.relative else {
+        return ["-", "-"].map(str::to_owned);
+    };
+    let bounds = found
+        .bounds
+        .map(|bounds| bounds.map(units::digits).join(".."));
+    [
+        units::digits(found.times),
+        bounds.unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+/// The verdict on each group, with the settings in which groups differ.
+fn verdicts(groups: &[&LayerGroup<'_>]) -> Vec<String> {
+    let shared = SETTINGS
+        .iter()
+        .filter(|column| !LayerGroup::is_of_type(column));
+    let varies = |at: &usize| {
+        groups
+            .iter()
+            .any(|it| it.shared[*at] != groups[0].shared[*at])
+    };
+    let varying = shared.enumerate().filter(|(at, _)| varies(at));
+    let varying: Vec<&Column> = varying.map(|(_, column)| column).collect();
+    let of_group = |group: &&LayerGroup<'_>| {
+        let record = group.layers[0].record;
+        let named = varying.iter();
+        let named = named.map(|column| format!("{} {}", title(column), cell(record, column)));
+        match Vec::from_iter(named).join(", ").as_str() {
+            "" => group.verdict(),
+            named => format!("{named}: {}", group.verdict()),
+        }
+    };
+    groups.iter().map(of_group).collect()
 }

@@ -1,14 +1,44 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
-use crate::arguments::values::{List, bytes, count, list_of_ranges, rate};
+use crate::arguments::values::{List, bytes, count, list_of_ranges, one, rate};
 use crate::bench::node::config::BrokerChoice;
 use crate::buffer::Bytes;
+use crate::node::NodeType;
 use crate::node::settings::BrokerAddress;
+use crate::rig::named::Named as _;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.
 const VALUES: std::ops::RangeInclusive<u64> = 1..=4096;
 /// Sizes of a log's buffer that there can be, in bytes. It holds one entry at least.
 const BUFFER: std::ops::RangeInclusive<u64> = 1..=1 << 30;
+
+/// Node-types, and whether those are left out that this machine cannot run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodeTypes {
+    /// In the order given.
+    pub types: Vec<NodeType>,
+    /// Whether `all` was among them.
+    pub all: bool,
+}
+
+/// `all`, which is each type of this build, or names of types. A type that this build does not have is refused with the
+/// way to get it.
+pub(crate) fn node_types(text: &str) -> Result<NodeTypes, String> {
+    let is_all = |part: &str| part.trim().eq_ignore_ascii_case("all");
+    let types = list_of_ranges(text, |part| match is_all(part) {
+        true => Ok(NodeType::ALL.to_vec()),
+        false => match one(part) {
+            Ok(found) => Ok(vec![found]),
+            Err(refusal) => {
+                Err(not_built(text, NodeType::NOT_BUILT).unwrap_or(format!("{refusal}, all")))
+            }
+        },
+    })?;
+    Ok(NodeTypes {
+        types: types.0,
+        all: text.split(',').any(is_all),
+    })
+}
 
 /// Rates a second: `1k`, `100..100k`, which is 100 and each tenfold up to 100k.
 pub(crate) fn rates(text: &str) -> Result<List<f64>, String> {
@@ -104,6 +134,21 @@ mod tests {
         let told = not_built("udp,mqtt", &["zeromq", "mqtt"]).unwrap();
         told.has(&["\"mqtt\"", "package", "--features mqtt"]);
         assert_eq!(not_built("udp,pipe", &["zeromq", "mqtt"]), None);
+    }
+
+    #[test]
+    fn all_is_each_type_of_the_build_once() {
+        for text in ["all", "All", "all,udp", " all "] {
+            let found = node_types(text).unwrap();
+            assert_eq!(found.types, NodeType::ALL, "{text}");
+            assert!(found.all);
+        }
+        let found = node_types("udp,loopback,udp").unwrap();
+        assert_eq!(found.types, [NodeType::Udp, NodeType::Loopback]);
+        assert!(!found.all);
+        for bad in ["", "alls", "udp,,shmem"] {
+            assert!(node_types(bad).unwrap_err().ends_with(", all"), "{bad}");
+        }
     }
 
     #[test]

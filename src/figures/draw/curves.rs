@@ -77,6 +77,7 @@ pub(in crate::figures) fn curves(
             made.push(DistributionCurve {
                 label: marked(label, source),
                 lost,
+                absent: source.absent(),
                 points,
             });
         }
@@ -96,6 +97,7 @@ pub(in crate::figures) fn curves(
         made.push(DistributionCurve {
             label: name.to_string_lossy().into_owned(),
             lost: 0,
+            absent: Vec::new(),
             points,
         });
     }

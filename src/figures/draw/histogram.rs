@@ -59,8 +59,10 @@ pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Settings) -> an
         };
         let (values, lost) = (&found.values, found.lost);
         lowest = lowest.min(values.first().copied().unwrap_or(i64::MAX));
-        let one = Distribution::of_sorted(label, values, lost, range, settings.bins());
-        series.push(one);
+        series.push(Distribution {
+            absent: source.absent(),
+            ..Distribution::of_sorted(label, values, lost, range, settings.bins())
+        });
     }
     let colours = sources.colours(&sources.labels(&[]));
     let (series, looks, mut told) = named(series, |series| &mut series.label, colours, settings)?;

@@ -158,6 +158,8 @@ pub struct Metric {
     pub distribution: Option<&'static str>,
     /// How many were lost on the way to a sample.
     pub lost: Option<Column>,
+    /// Why others were never sent, and how many.
+    pub absent: &'static [(&'static str, Column)],
     /// What is empty in the row of a lost message: one that arrived may have no latency. None where it has no row.
     pub arrival: Option<Column>,
 }
@@ -173,6 +175,7 @@ impl Metric {
             samples,
             distribution: None,
             lost: None,
+            absent: &[],
             arrival: None,
         }
     }

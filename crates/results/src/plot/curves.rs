@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::drawing::Drawing;
-use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, with_lost};
+use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, with_absent, with_lost};
 use super::palette::MOST_SERIES;
 use super::scale::{Axis, ScaleKind, Unit, counted, ends, fitting};
 use super::{PlotError, at_most};
@@ -15,6 +15,8 @@ pub struct DistributionCurve {
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
     pub lost: u64,
+    /// Why others were never sent, and how many.
+    pub absent: Vec<(&'static str, u64)>,
     /// Its points, ascending in both: value and share of the samples up to it (0 to 1); of percentiles share and value.
     pub points: Vec<(f64, f64)>,
 }
@@ -73,7 +75,10 @@ fn inverse(share: f64) -> Option<f64> {
 impl Curves {
     fn legend(&self) -> Vec<Entry> {
         let curves = self.curves.iter();
-        let labels = curves.map(|curve| with_lost(&curve.label, curve.lost));
+        let label = |curve: &DistributionCurve| {
+            with_absent(with_lost(&curve.label, curve.lost), &curve.absent)
+        };
+        let labels = curves.map(label);
         self.chart.legend(labels, LegendSymbol::Line)
     }
 

@@ -166,6 +166,15 @@ pub(super) fn with_lost(label: &str, lost: u64) -> String {
     }
 }
 
+/// A label, and what else is not among the samples: why, and how often.
+pub(super) fn with_absent(label: String, absent: &[(&str, u64)]) -> String {
+    let told = absent.iter().filter(|(_, count)| *count > 0);
+    told.fold(label, |label, (cause, count)| match label.as_str() {
+        "" => format!("{count} {cause}"),
+        _ => format!("{label}, {count} {cause}"),
+    })
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LegendSymbol {
     Line,

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing};
-use super::frame::{Chart, LegendSymbol, Plot, with_lost};
+use super::frame::{Chart, LegendSymbol, Plot, with_absent, with_lost};
 use super::palette::CurveStyle;
 use super::scale::{Axis, ScaleKind, Unit, duration};
 use super::{PlotError, at_most, font};
@@ -28,6 +28,8 @@ pub struct Distribution {
     pub max: Option<i64>,
     /// Messages that were lost, where that is known.
     pub lost: u64,
+    /// Why others were never sent, and how many.
+    pub absent: Vec<(&'static str, u64)>,
 }
 
 impl Distribution {
@@ -56,6 +58,7 @@ impl Distribution {
             median: percentile_of_sorted(sorted, 50.0),
             max: sorted.last().copied(),
             lost,
+            absent: Vec::new(),
         }
     }
 }
@@ -141,7 +144,7 @@ impl Histogram {
             Some(median) => format!("median {}", duration(median)),
             None => "no samples".to_owned(),
         };
-        let told = with_lost(&median, series.lost);
+        let told = with_absent(with_lost(&median, series.lost), &series.absent);
         match series.label.as_str() {
             "" => told,
             name => format!("{name}: {told}"),

@@ -34,6 +34,7 @@ impl SampleWriter {
         let mut writer = csv::WriterBuilder::new()
             .has_headers(false)
             .delimiter(file.delimiter())
+            .quote_style(quoting(file))
             .buffer_capacity(1 << 16)
             .from_writer(opened);
         if length == 0 {
@@ -130,11 +131,13 @@ impl SampleWriter {
         let mut reader = csv::ReaderBuilder::new()
             .buffer_capacity(1 << 18)
             .delimiter(file.delimiter())
+            .flexible(may_have_more(file))
             .from_reader(opened);
         durable::replace_with(path, |out| {
             let failed = |cause| ReportError::from_csv("rewrite", path, cause);
             let mut writer = csv::WriterBuilder::new()
                 .delimiter(file.delimiter())
+                .flexible(may_have_more(file))
                 .from_writer(out);
             writer
                 .write_record(names_of(file.columns))
@@ -167,6 +170,19 @@ pub fn rows_to_text<R: Serialize>(rows: impl Iterator<Item = R>) -> Result<Strin
     }
     let bytes = writer.into_inner().map_err(|error| error.into_error())?;
     String::from_utf8(bytes).map_err(|error| io::Error::other(error).into())
+}
+
+/// Whether the last column of a file stands for several cells: in files of VILLASnode each value is one.
+fn may_have_more(file: &SampleFile) -> bool {
+    file.delimiter() == b'\t'
+}
+
+/// Cells that stand for several have what is between these in them.
+fn quoting(file: &SampleFile) -> csv::QuoteStyle {
+    match may_have_more(file) {
+        true => csv::QuoteStyle::Never,
+        false => csv::QuoteStyle::Necessary,
+    }
 }
 
 fn names_of(columns: &[Column]) -> impl Iterator<Item = &'static str> {

@@ -187,7 +187,14 @@ impl Broker {
 
     /// What it has taken by now; none once it has ended.
     pub fn usage(&self) -> Option<Usage> {
-        let process = Pid::from_raw(i32::try_from(self.id()).ok()?);
+        Usage::of(self.id())
+    }
+}
+
+impl Usage {
+    /// What a process of this host has taken by now; none if there is no such process.
+    pub fn of(process: u32) -> Option<Self> {
+        let process = Pid::from_raw(i32::try_from(process).ok()?);
         let cpu = clock_getcpuclockid(process).ok()?.now().ok()?;
         let status = format!("proc/{process}/status");
         let files = SystemFiles::of_this_machine();

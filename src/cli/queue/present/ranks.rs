@@ -2,8 +2,9 @@
 
 use super::finished::LOAD_MISSED;
 use super::*;
+use crate::cli::ranking::verdict;
 use crate::stats::rank::MOST_ROUNDS;
-use crate::stats::ranking::{ERROR, Ranking};
+use crate::stats::ranking::Ranking;
 
 /// What queues are ranked by.
 struct RankingFigure {
@@ -163,7 +164,9 @@ fn of_group(
             },
             rows.len()
         ),
-        false => verdict(&ranking, |place| name(ranked[ranking.order[place]])),
+        false => verdict(&ranking, "queues", |place| {
+            name(ranked[ranking.order[place]])
+        }),
     };
     let without = left_out
         .iter()
@@ -178,39 +181,6 @@ fn of_group(
         text_width_of(shown.width) - 2,
     );
     text + &lines.join("\n  ") + "\n"
-}
-
-/// The verdict on the first places.
-fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
-    let percent = ERROR * 100.0;
-    let (count, pairs) = (ranking.order.len(), ranking.pairs());
-    if count < 2 {
-        return "rank: fewer than two queues to compare.".to_owned();
-    }
-    let basis = match pairs {
-        1 => format!("1 pair by its rounds at an error of {percent} %"),
-        pairs => format!("{pairs} pairs by their rounds at a shared error of {percent} %"),
-    };
-    if let Some(needed) = ranking.rounds_needed() {
-        return format!(
-            "rank: not decided: {} rounds are too few for {basis}; use --rounds {needed}.",
-            ranking.rounds
-        );
-    }
-    match ranking.alike(0).as_slice() {
-        [] => format!(
-            "rank: {} is first, and distinguished from all others ({basis}).",
-            name(0)
-        ),
-        alike => {
-            let names = alike.iter().map(|place| name(*place));
-            format!(
-                "rank: the first is not decided: {} is not distinguished from {} ({basis}).",
-                name(0),
-                Vec::from_iter(names).join(", ")
-            )
-        }
-    }
 }
 
 /// Places, counted from 1, with those that follow on one another as one.

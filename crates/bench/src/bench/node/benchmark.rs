@@ -149,6 +149,7 @@ impl NodeBenchmark {
             let lost = sent.saturating_add(received);
             let formats = self.config.keep_samples.len() as u64;
             let kept = sent.saturating_add(received).saturating_mul(formats);
+            let values = sent.saturating_mul(formats * u64::from(point.values));
             PlannedPoint {
                 index,
                 rows: vec![PlannedRow {
@@ -159,6 +160,7 @@ impl NodeBenchmark {
                     .saturating_add(TIME_OF_A_PROCESS * processes(point))
                     .saturating_add(run::usual(point, &self.config)),
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
+                    .saturating_add(values.saturating_mul(files::BYTES_PER_VALUE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
                 may_abort: point.node_type.may_abort(),
@@ -181,7 +183,13 @@ impl NodeBenchmark {
         let run = machine.run(point, &self.config, folder, progress)?;
         files::add_lost(folder, place.round, &run)?;
         for &format in &self.config.keep_samples {
-            files::add_samples(folder, place.round, format, &machine.clock, &run)?;
+            let source = files::SampleSource {
+                point,
+                seed: self.config.seed,
+                clock: &machine.clock,
+                run: &run,
+            };
+            files::add_samples(folder, place.round, format, &source)?;
         }
         let found = &run.outcome;
         let mut findings = findings::of(point, found);
@@ -283,7 +291,7 @@ impl Benchmark for NodeBenchmark {
         let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
         let facts = {
-            machine.fabric = verbs::open(&mut self.plan, &self.config)?;
+            machine.fabric = verbs::open(&mut self.plan, &self.config, self.sweep.all_types)?;
             machine.fabric.as_ref().map(verbs::facts)
         };
         #[cfg(not(feature = "rdma"))]

@@ -12,16 +12,32 @@ use crate::rig::error::RigError;
 
 /// Why there is no broker for a point, if so.
 pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
-    let spawns = point.node_type.takes_broker() && config.broker == BrokerChoice::Spawn;
-    let refusals = || cannot_spawn().or_else(|| loopback_interface::refusal("--broker spawn"));
-    spawns.then(refusals).flatten()
+    if !point.node_type.takes_broker() {
+        return None;
+    }
+    match (&config.broker, config.broker_process) {
+        (BrokerChoice::Spawn, None) => {
+            cannot_spawn().or_else(|| loopback_interface::refusal("--broker spawn"))
+        }
+        (BrokerChoice::Spawn, Some(process)) => Some(format!(
+            "--broker-process {process} is impossible with --broker spawn, whose process is known: name the broker that \
+             runs by --broker HOST:PORT"
+        )),
+        (BrokerChoice::At(_), Some(process)) if Usage::of(process).is_none() => Some(format!(
+            "--broker-process {process}: no process of this host has this number: find it by pidof, or of a container \
+             by docker inspect -f {{{{.State.Pid}}}} NAME"
+        )),
+        (BrokerChoice::At(_), _) => None,
+    }
 }
 
-/// What a broker of ours took while samples that count were sent.
+/// What a broker took while samples that count were sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BrokerUsage {
     /// Of one CPU.
     pub(super) cpu_percent: f64,
+    /// Right before these, after the warm-up.
+    pub(super) baseline_bytes: u64,
     pub(super) resident_bytes: u64,
     pub(super) peak_bytes: u64,
 }
@@ -30,6 +46,10 @@ pub(super) struct BrokerUsage {
 pub(super) struct RunBroker {
     address: Option<BrokerAddress>,
     spawned: Option<Broker>,
+    /// Its process, where that is known.
+    process: Option<u32>,
+    /// The last look before samples counted.
+    baseline: Option<Usage>,
     /// The first and the last look.
     looks: Option<(Usage, Usage)>,
     most_resident: u64,
@@ -41,12 +61,17 @@ impl RunBroker {
         let mut broker = RunBroker {
             address: None,
             spawned: None,
+            process: None,
+            baseline: None,
             looks: None,
             most_resident: 0,
         };
         match &config.broker {
             _ if !point.node_type.takes_broker() => {}
-            BrokerChoice::At(address) => broker.address = Some(address.clone()),
+            BrokerChoice::At(address) => {
+                broker.address = Some(address.clone());
+                broker.process = config.broker_process;
+            }
             BrokerChoice::Spawn => {
                 let spawned = Broker::spawn(|| interrupt::requested().is_none());
                 let spawned = spawned.map_err(|error| match (error, interrupt::requested()) {
@@ -54,6 +79,7 @@ impl RunBroker {
                     (error, _) => RunError::from(error),
                 })?;
                 broker.address = Some(spawned.address().clone());
+                broker.process = Some(spawned.id());
                 broker.spawned = Some(spawned);
             }
         }
@@ -69,16 +95,18 @@ impl RunBroker {
         self.spawned.is_some()
     }
 
-    /// Notes what it has taken, if that is to count. Why it has ended, if it has.
+    /// Notes what it has taken, as a baseline until that is to count. Why it has ended, if it has.
     pub(super) fn look(&mut self, counts: bool) -> Option<String> {
-        let spawned = self.spawned.as_mut()?;
-        if let Some(reason) = spawned.gone() {
+        if let Some(reason) = self.spawned.as_mut().and_then(Broker::gone) {
             return Some(reason);
         }
-        if counts && let Some(usage) = spawned.usage() {
+        let usage = self.process.and_then(Usage::of)?;
+        if counts {
             let (first, _) = self.looks.unwrap_or((usage, usage));
             self.looks = Some((first, usage));
             self.most_resident = self.most_resident.max(usage.resident_bytes);
+        } else if self.looks.is_none() {
+            self.baseline = Some(usage);
         }
         None
     }
@@ -90,6 +118,7 @@ impl RunBroker {
         let cpu = last.cpu.saturating_sub(first.cpu).as_secs_f64();
         (time > 0.0).then(|| BrokerUsage {
             cpu_percent: 100.0 * cpu / time,
+            baseline_bytes: self.baseline.unwrap_or(first).resident_bytes,
             resident_bytes: self.most_resident,
             peak_bytes: last.peak_bytes,
         })

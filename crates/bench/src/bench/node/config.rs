@@ -111,8 +111,8 @@ pub struct VerbsConfig {
     pub signal_every: u32,
     /// See [`Verbs`](crate::node::settings::Verbs).
     pub receive_threshold: Option<u32>,
-    /// See [`Verbs`](crate::node::settings::Verbs).
-    pub fallback: Fallback,
+    /// See [`Verbs`](crate::node::settings::Verbs); without one, they listen where they can.
+    pub fallback: Option<Fallback>,
 }
 
 /// The broker of node-types that take one.
@@ -153,6 +153,8 @@ pub struct Config {
     pub qos: Qos,
     /// Who distributes, where a broker does.
     pub broker: BrokerChoice,
+    /// The process of a broker that runs, whose processor time and memory are of interest.
+    pub broker_process: Option<u32>,
     /// See [`Settings`](crate::node::Settings).
     pub zeromq_port: Option<u16>,
     /// See [`Settings`](crate::node::Settings).

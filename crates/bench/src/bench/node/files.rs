@@ -9,8 +9,10 @@ use serde::Serialize;
 use super::config::Format;
 use super::error::RunError;
 use super::log::LogError;
+use super::point::Point;
 use super::result::{LossCause, LostSample, REFUSED, ReceivedSample, SentSample};
 use super::run::Run;
+use super::sample::{self, Header};
 use crate::results::SampleWriter;
 use crate::results::schema::node as columns;
 use crate::rig::error::unless_interrupted;
@@ -18,8 +20,10 @@ use crate::time::AnyClock;
 
 /// Rows that are written between two looks for a signal.
 const ROWS_PER_LOOK: usize = 4096;
-/// An upper estimate of the rows of a sample in `in.csv` and `out.csv` together, in bytes.
+/// An upper estimate of the rows of a sample in `in.csv` and `out.csv` together without its values, in bytes.
 pub(super) const BYTES_PER_SAMPLE: u64 = 160;
+/// The same of a value.
+pub(super) const BYTES_PER_VALUE: u64 = 21;
 /// The same of a row in `lost.csv`.
 pub(super) const BYTES_PER_LOST: u64 = 40;
 
@@ -31,6 +35,7 @@ struct InRow {
     seq: Option<u64>,
     t_intended_ns: u64,
     t_sent_ns: u64,
+    values: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,26 +88,59 @@ pub(super) fn add_lost(folder: &Path, round: u32, run: &Run) -> Result<(), RunEr
     write(folder, &columns::LOST_FILE, round, rows)
 }
 
+/// Whose samples are written.
+pub(super) struct SampleSource<'a> {
+    pub(super) point: &'a Point,
+    /// What values follow from.
+    pub(super) seed: u64,
+    pub(super) clock: &'a AnyClock,
+    pub(super) run: &'a Run,
+}
+
 /// Adds the samples of a round to the files of that format.
 pub(super) fn add_samples(
     folder: &Path,
     round: u32,
     format: Format,
-    clock: &AnyClock,
-    run: &Run,
+    source: &SampleSource<'_>,
 ) -> Result<(), RunError> {
+    let &SampleSource {
+        point,
+        seed,
+        clock,
+        run,
+    } = source;
+    let between = match format {
+        Format::Hcabench => ' ',
+        Format::Villas => villas::BETWEEN,
+    };
+    let values = |header| {
+        let values = sample::values(header, seed, point.values);
+        values.fold(String::new(), |text, value| match text.as_str() {
+            "" => value.to_string(),
+            _ => text + &format!("{between}{value}"),
+        })
+    };
     let at = |reading| run.epoch.at(clock, reading);
     let (publishers, subscribers) = (&run.reports.publishers, &run.reports.subscribers);
     let sent = (0..).zip(publishers).flat_map(|(publisher, report)| {
-        let row = move |sent: SentSample| InRow {
-            round,
-            publisher,
-            step: sent.step,
-            seq: (sent.number != REFUSED).then(|| sent.number - report.first),
-            t_intended_ns: at(report.schedule.due(report.warmup_steps + sent.step)),
-            t_sent_ns: at(sent.stamp),
+        // The number that a sample has before it is taken, and that the next one gets if it is refused.
+        let mut next = report.first;
+        let mut row = move |sent: SentSample| {
+            let number = (sent.number != REFUSED).then_some(sent.number);
+            let offered = number.unwrap_or(next);
+            next = offered + u64::from(number.is_some());
+            InRow {
+                round,
+                publisher,
+                step: sent.step,
+                seq: number.map(|number| number - report.first),
+                t_intended_ns: at(report.schedule.due(report.warmup_steps + sent.step)),
+                t_sent_ns: at(sent.stamp),
+                values: values(Header::new(publisher, offered)),
+            }
         };
-        report.sent().map(move |sent| sent.map(row))
+        report.sent().map(move |sent| sent.map(&mut row))
     });
     let first = |publisher: u32| publishers.get(publisher as usize).map_or(0, |it| it.first);
     let received = (0..).zip(subscribers).flat_map(|(subscriber, report)| {

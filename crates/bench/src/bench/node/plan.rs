@@ -3,6 +3,7 @@
 use super::config::{Config, RunsAs};
 use super::point::Point;
 use super::{broker, rows};
+use crate::host::system_files::SystemFiles;
 use crate::node::{NodeType, Wiring};
 use crate::results::Record;
 use crate::results::schema::REASON;
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub struct Sweep {
     /// Node-types.
     pub node_types: Vec<NodeType>,
+    /// Whether these are all there are: those that this machine cannot run are left out, where a named one ends the run.
+    pub all_types: bool,
     /// Service types of the node-type infiniband.
     pub services: Vec<Service>,
     /// Samples of each publisher in a second.
@@ -25,6 +28,13 @@ pub struct Sweep {
     /// What ends are.
     pub ends: Vec<RunsAs>,
 }
+
+/// Whether infiniband has devices on this machine.
+pub fn has_devices() -> bool {
+    cfg!(feature = "rdma") && !SystemFiles::of_this_machine().names(DEVICES).is_empty()
+}
+
+const DEVICES: &str = "sys/class/infiniband";
 
 /// What is measured, in this order, and what is not.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +74,17 @@ impl Plan {
                 }
             }
         }
+        if sweep.all_types && cfg!(feature = "rdma") && !has_devices() {
+            plan.without_infiniband(config, &format!("no RDMA device on this host (/{DEVICES})"));
+        }
         plan
+    }
+
+    /// Leaves out the points of infiniband, for that reason.
+    pub fn without_infiniband(&mut self, config: &Config, reason: &str) {
+        self.without(config, |point| {
+            (point.node_type == NodeType::InfiniBand).then(|| reason.to_owned())
+        });
     }
 
     fn add(&mut self, point: Point, config: &Config) {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{Config, RunsAs};
 use super::sample::HEADER_WORDS;
+use crate::node::fallback::Fallback;
 use crate::node::settings::Verbs;
 use crate::node::{NodeType, Settings, Wiring};
 use crate::rig::named::Named as _;
@@ -49,7 +50,7 @@ impl Point {
                 max_inline: verbs.max_inline,
                 signal_every: verbs.signal_every,
                 receive_threshold: verbs.receive_threshold,
-                fallback: verbs.fallback,
+                fallback: verbs.fallback.unwrap_or(self.usual_fallback()),
             },
             timeout: config.timeout,
             qos: config.qos,
@@ -57,6 +58,16 @@ impl Point {
             broker: None,
             zeromq_port: config.zeromq_port,
             sockets: config.sockets.clone(),
+        }
+    }
+}
+
+impl Point {
+    /// What publishers of infiniband do that cannot connect, where nothing else was asked for.
+    fn usual_fallback(&self) -> Fallback {
+        match (self.service, self.ends) {
+            (Some(Service::Ud), _) | (_, RunsAs::Processes) => Fallback::Fatal,
+            (_, RunsAs::Threads) => Fallback::Listen,
         }
     }
 }

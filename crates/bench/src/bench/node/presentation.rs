@@ -2,10 +2,14 @@
 
 use super::benchmark::INTENDED;
 use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
+use crate::results::schema::Column;
 use crate::results::schema::node::{
     COPIES, DELIVERY_RATE, FAIRNESS, LOST, OUT, RATE, REFUSED, SCHEMA, SENT, STEPS_MADE,
     STEPS_MISSED, intended, latency, sample,
 };
+
+/// Steps without a sample, by cause.
+const ABSENT: [(&str, Column); 2] = [("missed", STEPS_MISSED), ("refused", REFUSED)];
 
 pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Samples through node-types",
@@ -18,10 +22,12 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     metrics: &[
         Metric {
             lost: Some(LOST),
+            absent: &ABSENT,
             ..Metric::new("latency", "latency of a sample", &[sample::LATENCY])
         },
         Metric {
             lost: Some(LOST),
+            absent: &ABSENT,
             distribution: Some(INTENDED),
             ..Metric::intended(&[])
         },

@@ -76,6 +76,7 @@ pub(super) fn figures(point: &Point, run: &RunOutcome) -> Record {
     let mut record = Record::new();
     let tally = &run.tally;
     let bytes = sample_bytes(point);
+    let fell_back = run.work.map(|work| work.fell_back.count());
     let delivered = tally.received as f64 / run.nominal.max(1) as f64;
     record
         .distribution(&columns::latency::ALL, run.latency.summary.as_ref())
@@ -101,10 +102,8 @@ pub(super) fn figures(point: &Point, run: &RunOutcome) -> Record {
         .set(&columns::BYTES_RECEIVED, tally.received * bytes)
         .set(&columns::REQUESTS, run.work.map(|work| work.requests))
         .set(&columns::COMPLETIONS, run.work.map(|work| work.completions))
-        .set(
-            &columns::FELL_BACK,
-            run.work.map(|work| work.fell_back.count()),
-        )
+        .set(&columns::FELL_BACK, fell_back)
+        .set(&columns::ERRORS, run.refused + fell_back.unwrap_or(0))
         .set(&columns::SEND_RATE, run.send_rate_per_s)
         .set(&columns::RECEIVE_RATE, run.receive_rate_per_s)
         .set(&columns::FAIRNESS, fairness(&run.by_subscriber))
@@ -120,10 +119,11 @@ pub(super) fn figures(point: &Point, run: &RunOutcome) -> Record {
     record
 }
 
-/// What our broker took.
+/// What the broker took.
 pub(super) fn add_broker(figures: &mut Record, spent: Option<&BrokerUsage>) {
     figures
         .set(&columns::BROKER_CPU, spent.map(|it| it.cpu_percent))
+        .set(&columns::BROKER_BASELINE, spent.map(|it| it.baseline_bytes))
         .set(&columns::BROKER_RSS, spent.map(|it| it.resident_bytes))
         .set(&columns::BROKER_PEAK, spent.map(|it| it.peak_bytes));
 }

@@ -35,7 +35,7 @@ pub(super) struct Run {
     pub(super) reports: Reports,
     pub(super) epoch: Epoch,
     pub(super) placement: Placement,
-    /// What the broker took, if it was ours.
+    /// What the broker took, if its process is known.
     pub(super) broker: Option<BrokerUsage>,
     /// What CPU quotas did behind the warm-up.
     pub(super) throttled: ThrottlingRecord,

@@ -72,6 +72,12 @@ pub(super) fn is_intact(pool: &Pool, slot: &Slot, header: Header, seed: u64) -> 
     })
 }
 
+/// The values of a sample with that header, as whole numbers with a sign: other programs have no larger ones.
+pub(super) fn values(header: Header, seed: u64, count: u32) -> impl Iterator<Item = i64> {
+    let mut values = SplitMix64::new(seed ^ header.0);
+    (0..count).map(move |_| values.draw().cast_signed())
+}
+
 #[inline(always)]
 fn words(pool: &Pool) -> usize {
     pool.sample_bytes() / crate::node::pool::WORD
@@ -121,6 +127,8 @@ mod tests {
         assert!(!header.is_greeting() && Header::greeting(7).is_greeting());
         fill(&mut pool, &slot, header, 5);
         assert!(is_intact(&pool, &slot, header, 5));
+        let in_pool = [2, 3, 4].map(|at| pool.word(&slot, at).cast_signed());
+        assert!(values(header, 5, 3).eq(in_pool));
         for other in [Header::new(7, 13), Header::new(6, 12)] {
             assert!(!is_intact(&pool, &slot, other, 5));
         }

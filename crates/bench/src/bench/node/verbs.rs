@@ -26,12 +26,24 @@ pub(super) fn check(plan: &Plan, config: &Config) -> Result<(), RunError> {
 }
 
 /// Chooses the ports, if a point needs them; leaves out what they cannot carry, and refuses queues that they
-/// cannot have.
-pub(super) fn open(plan: &mut Plan, config: &Config) -> Result<Option<Fabric>, RunError> {
+/// cannot have. Where `may_lack` them, points are left out for which there are no two ports.
+pub(super) fn open(
+    plan: &mut Plan,
+    config: &Config,
+    may_lack: bool,
+) -> Result<Option<Fabric>, RunError> {
     if points(plan).next().is_none() {
         return Ok(None);
     }
-    let fabric = choose(config)?;
+    let is_named = config.verbs.sender.is_some() || config.verbs.receiver.is_some();
+    let fabric = match choose(config) {
+        Ok(fabric) => fabric,
+        Err(reason) if may_lack && !is_named => {
+            plan.without_infiniband(config, &reason.to_string());
+            return Ok(None);
+        }
+        Err(reason) => return Err(reason.into()),
+    };
     plan.without(config, |point| {
         let service = point.service?;
         fabric.refusal(service, sample_bytes(point))

@@ -185,6 +185,7 @@ fn curves(sets: &[Vec<i64>], points: fn(&[i64]) -> Vec<(f64, f64)>) -> Curves {
     let curve = |(number, sorted): (usize, &Vec<i64>)| DistributionCurve {
         label: format!("set {number}"),
         lost: 0,
+        absent: Vec::new(),
         points: points(sorted),
     };
     Curves {

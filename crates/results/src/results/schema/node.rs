@@ -108,6 +108,8 @@ columns! {
     COMPLETIONS = count("send_completions", "completions of those that were signalled");
     FELL_BACK = count("connections_fallen_back", "connections that subscribers made, as their publishers could not and \
         had fallen back to listening; infiniband only");
+    ERRORS = count("errors", "samples that a node did not take (messages_refused), and connections that their \
+        publishers could not make (connections_fallen_back); other errors end a run").better(Better::Lower);
 }
 
 columns! {
@@ -129,18 +131,21 @@ columns! {
 }
 
 columns! {
-    /// What a broker that was started for the run took; empty without one, or where less than half a second counts.
+    /// What the broker took that was started for the run or is --broker-process; empty without one, or where less than
+    /// half a second counts.
     BROKER;
-    BROKER_CPU = measured("broker_cpu_percent", "processor time of our broker while samples that count were sent, of \
+    BROKER_CPU = measured("broker_cpu_percent", "processor time of the broker while samples that count were sent, of \
         one CPU", 1).better(Better::Lower);
-    BROKER_RSS = count("broker_rss_bytes", "memory that our broker had then, the most that was seen")
+    BROKER_BASELINE = count("broker_rss_baseline_bytes", "memory that the broker had before these, after the warm-up")
+        .over(Over::Greatest);
+    BROKER_RSS = count("broker_rss_bytes", "memory that the broker had while they were sent, the most that was seen")
         .over(Over::Greatest).better(Better::Lower);
-    BROKER_PEAK = count("broker_rss_peak_bytes", "the most memory that our broker had since it was started")
+    BROKER_PEAK = count("broker_rss_peak_bytes", "the most memory that the broker had since it was started")
         .over(Over::Greatest).better(Better::Lower);
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 13 + 8 + 22 + 5 + 3] = join(&[
+pub const FIGURES: [Column; 13 + 13 + 8 + 23 + 5 + 4] = join(&[
     &latency::ALL,
     &intended::ALL,
     &MICROSECONDS,
@@ -164,6 +169,7 @@ pub mod sample {
         INTENDED = measured("t_intended_ns", "when it was meant to be sent, since the Unix epoch", 0)
             .whole().better(Better::Neither);
         STAMPED = measured("t_sent_ns", "its stamp, since the Unix epoch", 0).whole().better(Better::Neither);
+        SAMPLE_VALUES = label("values", "its values, with a space between them (in.villas: a tab)");
     }
 
     columns! {
@@ -201,7 +207,7 @@ const TIME: Column = Column::label(
 /// What was sent, a row a step.
 pub const IN: SampleFile = SampleFile {
     name: "in.csv",
-    columns: &join::<6>(&[&[ROUND], &sample::IN]),
+    columns: &join::<7>(&[&[ROUND], &sample::IN]),
     counted_by: STEPS_MADE,
     meaning: "a row a step that was not missed, as its publisher notes it, with --samples",
 };
@@ -231,6 +237,7 @@ pub const IN_VILLAS: SampleFile = SampleFile {
         sample::PUBLISHER,
         sample::STEP,
         sample::INTENDED,
+        sample::SAMPLE_VALUES,
     ],
     counted_by: STEPS_MADE,
     meaning: "the same in the format villas.human of VILLASnode, with --format villas",
@@ -256,9 +263,10 @@ columns! {
     SEED = setting("seed", "what the values of samples follow from").whole();
     DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
     BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt: the address of a broker, or spawn");
+    BROKER_PROCESS = setting("broker_process", "the process of that broker, as asked for").data(Data::Whole);
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
-    FALLBACK = setting("fallback", "what publishers of infiniband do that cannot connect: listen, fatal");
+    FALLBACK = setting("fallback", "what publishers of infiniband do that cannot connect, as asked for: listen, fatal");
     MAX_INLINE = setting("max_inline_bytes", "bytes of a sample up to which infiniband copies it into the work request")
         .whole();
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");

@@ -2,8 +2,8 @@
 //!
 //! A line begins with `SECONDS.NANOSECONDS+OFFSET(SEQUENCE)`: when a sample was made, how long after it that was
 //! received, and its number. Offset and number may be absent. Signals follow, each after a tab: here the numbers of
-//! round, publisher and subscriber, and what else our own rows tell. The values of a sample follow from the seed, and
-//! stand in neither format.
+//! round, publisher and subscriber, and what else our own rows tell. The values of a sample are the last signals of what
+//! was sent.
 
 use std::fmt::Write as _;
 
@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use super::{InRow, OutRow};
 
+/// What is between signals.
+pub(super) const BETWEEN: char = '\t';
 const SECOND: u64 = 1_000_000_000;
 
 /// A step that was made.
@@ -22,6 +24,8 @@ pub(super) struct InLine {
     publisher: u32,
     step: u64,
     t_intended_ns: u64,
+    /// Each a signal.
+    values: String,
 }
 
 /// A sample that has come.
@@ -60,6 +64,7 @@ impl From<InRow> for InLine {
             publisher: row.publisher,
             step: row.step,
             t_intended_ns: row.t_intended_ns,
+            values: row.values,
         }
     }
 }

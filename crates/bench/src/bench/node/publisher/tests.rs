@@ -11,7 +11,6 @@ use super::super::task::LogRoom;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
-use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos, SocketSettings};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
@@ -95,10 +94,11 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
                 max_inline: 0,
                 signal_every: 1,
                 receive_threshold: None,
-                fallback: Fallback::Fatal,
+                fallback: None,
             },
             qos: Qos::AtMostOnce,
             broker: BrokerChoice::Spawn,
+            broker_process: None,
             zeromq_port: None,
             sockets: SocketSettings::default(),
             huge_pages: HugePagePolicy::Off,
