@@ -551,6 +551,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,
+        find_rate: None,
         assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
