@@ -359,12 +359,15 @@ impl Family {
     }
 }
 
+/// A rate, and the place of its point in the plan.
+type RateOfPoint = (f64, usize);
+
 /// The searches of a plan: its points by all settings but the rate and what follows from it.
 fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
     let follows = |name: &str| by.rate.name == name || by.follow.iter().any(|it| it.name == name);
     let columns = schema.point.iter().filter(|column| !follows(column.name));
     let columns: Vec<_> = columns.collect();
-    let mut found: Vec<(Vec<String>, Vec<(f64, usize)>)> = Vec::new();
+    let mut found = Vec::<(Vec<String>, Vec<RateOfPoint>)>::new();
     for (place, point) in plan.points.iter().enumerate() {
         let settings = &point.rows[0].settings;
         let Some(rate) = settings.number(by.rate.name) else {
@@ -386,7 +389,7 @@ fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
             .any(|(texts, _)| texts[*column] != first[*column])
     };
     let differing: Vec<usize> = (0..columns.len()).filter(differs).collect();
-    let family = |(texts, mut points): (Vec<String>, Vec<(f64, usize)>)| {
+    let family = |(texts, mut points): (Vec<String>, Vec<RateOfPoint>)| {
         crate::sorting::sort_by(&mut points, |one, other| one.0.total_cmp(&other.0));
         let names = differing.iter().filter(|it| !texts[**it].is_empty());
         let names = names.map(|it| format!("{} {}", columns[*it].title, texts[*it]));
