@@ -1,6 +1,6 @@
 //! The highest rate at which conditions hold: which rate to measure next, and when the place is found.
 //!
-//! The rates that may be measured are known beforehand, on a logarithmic scale of 2 % ([`candidates`]). What was
+//! The rates that may be measured are known beforehand, on a logarithmic scale of 1 % ([`candidates`]). What was
 //! measured decides alone what comes next: the same observations lead to the same answer, also where a search goes on.
 //!
 //! A rate is measured in rounds. It holds once the upper bound of the median of each figure is below its limit, and
@@ -21,7 +21,7 @@ pub const LEAST_ROUNDS: u32 = 6;
 /// The place is found if the rate that fails is at most this many times the one that holds.
 pub const PRECISION: f64 = 1.05;
 /// The ratio of two candidates.
-const STEP: f64 = 1.02;
+const STEP: f64 = 1.01;
 /// The ratio of two rungs: half a decade.
 const RUNG: f64 = 3.162_277_660_168_379_5;
 

@@ -34,8 +34,8 @@ fn searched(
     panic!("more rounds than its most: {measured:?}");
 }
 
-/// The 99th percentile of the time that customers of an M/D/1 queue take who arrive at this rate, in service times.
-fn measured_p99(rate: f64, customers: usize, noise: &mut Noise) -> f64 {
+/// The 90th percentile of the time that customers of an M/D/1 queue take who arrive at this rate, in service times.
+fn measured_p90(rate: f64, customers: usize, noise: &mut Noise) -> f64 {
     let (mut wait, mut times) = (0.0_f64, Vec::with_capacity(customers));
     for number in 0..customers + customers / 4 {
         // A quarter comes before those that count: the queue begins empty.
@@ -44,8 +44,9 @@ fn measured_p99(rate: f64, customers: usize, noise: &mut Noise) -> f64 {
         }
         wait = (wait + 1.0 - noise.exponential() / rate).max(0.0);
     }
-    times.sort_by(f64::total_cmp);
-    times[customers * 99 / 100]
+    *times
+        .select_nth_unstable_by(customers * 9 / 10, f64::total_cmp)
+        .1
 }
 
 /// The share of customers of an M/D/1 queue who wait no longer than this many service times (Erlang, 1909).
@@ -59,12 +60,12 @@ fn share_within(rate: f64, wait: f64) -> f64 {
     (1.0 - rate) * sum
 }
 
-/// The highest rate at which 99 % take less than this many service times, by bisection.
+/// The highest rate at which 90 % take less than this many service times, by bisection.
 fn theory(limit: f64) -> f64 {
     let (mut low, mut high) = (0.01, 0.999);
     while high - low > 1e-6 {
         let middle = f64::midpoint(low, high);
-        match share_within(middle, limit - 1.0) > 0.99 {
+        match share_within(middle, limit - 1.0) > 0.9 {
             true => low = middle,
             false => high = middle,
         }
@@ -74,20 +75,24 @@ fn theory(limit: f64) -> f64 {
 
 #[test]
 fn the_rate_of_an_m_d_1_queue_is_found_within_5_per_cent_in_20_of_20_seeds() {
-    let truth = theory(LATENCY.below);
-    assert!((0.7..0.95).contains(&truth), "{truth}");
-    let rates = candidates(0.001, 10.0);
+    const ASKED: Limit = Limit {
+        below: 4.0,
+        is_of_capacity: false,
+    };
+    let truth = theory(ASKED.below);
+    assert!((0.5..0.95).contains(&truth), "{truth}");
+    let rates = candidates(0.2, 2.0);
     for seed in 0..20 {
         let mut noise = Noise::new(seed);
-        let (answer, measured) = searched(&rates, &[LATENCY, KEPT], |rate| {
+        let (answer, measured) = searched(&rates, &[ASKED, KEPT], |rate| {
             // Beyond its capacity a queue grows, and the sender that catches up is as late.
-            let p99 = measured_p99(rate, 16_000, &mut noise);
+            let p90 = measured_p90(rate, 16_000, &mut noise);
             // One round of eight is disturbed by something else.
             let disturbed = match noise.below(8) {
                 0 => 1.0 + 4.0 * noise.share(),
                 _ => 1.0,
             };
-            vec![p99 * disturbed, (1.0 - 1.0 / rate).max(0.0)]
+            vec![p90 * disturbed, (1.0 - 1.0 / rate).max(0.0)]
         });
         let Answer::Found { holds, fails } = answer else {
             panic!("seed {seed}: {answer:?} after {measured:?}");
