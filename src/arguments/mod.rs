@@ -1,5 +1,6 @@
 //! The command line as typed: how values are read, and what was given.
 
+pub(crate) mod conditions;
 pub(crate) mod values;
 
 use std::ffi::OsString;

@@ -24,7 +24,7 @@ fn assignment(line: &str) -> Assignment {
         Some(Command::Clock(arguments)) => arguments.assignment(),
         Some(Command::Cores(arguments)) => arguments.assignment(),
         Some(Command::Memory(arguments)) => arguments.assignment(),
-        Some(Command::Node(arguments)) => arguments.assignment(),
+        Some(Command::Node(arguments)) => arguments.assignment().unwrap(),
         Some(Command::Queue(arguments)) => arguments.assignment().unwrap(),
         _ => unreachable!("it measures nothing"),
     }

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::arguments::UsageError;
+use crate::arguments::conditions::{Conditions, conditions};
 use crate::arguments::values::{count, duration, seed};
+use crate::stats::rate_search::candidates;
 
 /// How often, how long and from where a sweep is run.
 #[derive(Debug, Clone, Default, Args)]
@@ -44,4 +47,35 @@ pub(crate) struct SweepArguments {
     /// Stop after this many rounds, as if interrupted, with exit code 0
     #[arg(long, value_name = "N", value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), hide = true)]
     pub until_round: Option<u32>,
+}
+
+/// Whether the highest rate is searched.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct FindRateArguments {
+    /// Find the highest rate at which these conditions hold, between the least and the greatest of --rate: a percentile
+    /// of the latency from the intended time, or the share lost, as in p99<50us or p99.9<1ms,loss<0.1%; each rate that
+    /// is tried takes 6 to --rounds rounds, and is a point [default of --rounds: 20]
+    #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
+    pub find_rate: Option<Conditions>,
+}
+
+impl FindRateArguments {
+    /// The rates that may be measured, of those that were given.
+    ///
+    /// # Errors
+    /// When a search has nothing to choose from.
+    pub(crate) fn rates(&self, given: &[f64]) -> Result<Vec<f64>, UsageError> {
+        let Some(conditions) = &self.find_rate else {
+            return Ok(given.to_vec());
+        };
+        let least = given.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = given.iter().copied().fold(0.0, f64::max);
+        match least < most {
+            true => Ok(candidates(least, most)),
+            false => Err(UsageError(format!(
+                "--rate {least}: --find-rate {conditions} needs the least and the greatest rate of the search: give two \
+                 rates, as in --rate 100,1M"
+            ))),
+        }
+    }
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::SweepArguments;
 use super::earlier::{EarlierRun, planned};
 use super::ending::Ending;
 use super::row::{Row, Run, name_in, status_of};
+use super::search::Searches;
 use super::shown::Report;
 use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
@@ -42,6 +43,10 @@ pub(crate) struct SweepRun {
     run: Run,
     plan: Plan,
     rounds: Rounds,
+    /// What decides which points a round has, in place of all of them.
+    searches: Option<Searches>,
+    /// What they found, as it is recorded; null before.
+    found_rates: Value,
     file: RunsFile,
     /// `summary.csv`, once there is a row for it: another is appended when its point has its first, and all are written
     /// again after a round of several.
@@ -75,6 +80,7 @@ impl SweepRun {
             schema,
             document,
             resumed: false,
+            is_search: false,
         };
         let course = Self::with(run, rounds, plan, file, Vec::new());
         // A file of the user with one of these names is found before anything is measured.
@@ -107,6 +113,7 @@ impl SweepRun {
                 ..document
             },
             resumed: true,
+            is_search: false,
         };
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
         course.found = earlier.found;
@@ -146,6 +153,8 @@ impl SweepRun {
             run,
             plan,
             rounds,
+            searches: None,
+            found_rates: Value::Null,
             file,
             summary: None,
             rows,
@@ -156,6 +165,25 @@ impl SweepRun {
             progress: Progress::new(steps),
             verbose: false,
         }
+    }
+
+    /// Measures only the points that the searches ask for.
+    pub(crate) fn search(&mut self, searches: Searches) {
+        self.run.is_search = true;
+        self.progress = Progress::new(searches.count() * self.rounds.count as usize);
+        self.searches = Some(searches);
+    }
+
+    /// The points to measure in a round, in their order, each with its place in it.
+    fn missing(&self, round: u32) -> Vec<(usize, usize)> {
+        if let Some(searches) = &self.searches {
+            let order = self.rounds.order(round, searches.count());
+            return searches.missing(&order, round, &self.rows);
+        }
+        let order = self.rounds.order(round, self.plan.points.len());
+        (order.into_iter().enumerate())
+            .filter(|(_, point)| self.is_missing(*point, round))
+            .collect()
     }
 
     /// Takes what is known of a point, or of all, and shows it if that is asked for: what a point had in an earlier round
@@ -215,10 +243,7 @@ impl SweepRun {
         let begun = Instant::now();
         let mut budget = Budget::new(sweep.budget);
         for round in 0..self.rounds.count {
-            let order = self.rounds.order(round, self.plan.points.len());
-            let missing: Vec<(usize, usize)> = (order.into_iter().enumerate())
-                .filter(|(_, point)| self.is_missing(*point, round))
-                .collect();
+            let missing = self.missing(round);
             if missing.is_empty() {
                 continue;
             }
@@ -226,7 +251,9 @@ impl SweepRun {
                 return self.broken().map_or(Err(Ending::UntilRound), Err);
             }
             if !budget.allows_another(begun.elapsed()) {
-                self.report_shortfall(round, sweep);
+                if self.searches.is_none() {
+                    self.report_shortfall(round, sweep);
+                }
                 break;
             }
             let started = Instant::now();
@@ -305,6 +332,12 @@ impl SweepRun {
         let shown = match self.rounds.count {
             1 => name.clone(),
             AS_MANY_AS_FIT => format!("{name} (round {})", round + 1),
+            _ if self.searches.is_some() => {
+                format!(
+                    "{name} (round {} there)",
+                    self.rows[point][0].done.len() + 1
+                )
+            }
             rounds => format!("{name} (round {} of {rounds})", round + 1),
         };
         let progress = &self.progress;
@@ -448,6 +481,15 @@ impl SweepRun {
     }
 
     fn rounds_done(&self) -> usize {
+        if self.searches.is_some() {
+            let rounds: BTreeSet<u32> = self
+                .rows
+                .iter()
+                .flatten()
+                .flat_map(|row| row.done.clone())
+                .collect();
+            return rounds.len();
+        }
         let counts = self.rows.iter().flatten().map(|row| row.done.len());
         counts.min().unwrap_or(0)
     }
@@ -469,10 +511,30 @@ impl SweepRun {
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
                 "text": self.told.text,
+                "find_rate": self.found_rates,
             }),
             ..self.run.document(failure, status, self.rounds_done())
         };
         document.write(&self.run.folder.file(SETTINGS)?)
+    }
+
+    /// Records what the searches found, with a finding where there is no answer, and leaves out the points that no search
+    /// asked for, if all searches are at their end.
+    fn conclude_searches(&mut self, is_whole: bool) {
+        let Some(searches) = &self.searches else {
+            return;
+        };
+        let found = searches.found(&self.rows);
+        self.found_rates = found.iter().map(|it| it.document.clone()).collect();
+        for found in found.iter().filter(|_| is_whole) {
+            self.find(found.at.as_deref(), None, found.finding());
+        }
+        if is_whole {
+            let points = std::mem::take(&mut self.plan.points).into_iter();
+            let both = points.zip(std::mem::take(&mut self.rows));
+            let measured = both.filter(|(_, rows)| rows.iter().any(|row| !row.runs.is_empty()));
+            (self.plan.points, self.rows) = measured.unzip();
+        }
     }
 
     /// Writes what is known so far: a run that is killed keeps it.
@@ -486,9 +548,10 @@ impl SweepRun {
     /// Writes the last files of the run; gives back its folder, which is still marked, what is to be shown, and how it
     /// ended.
     pub(crate) fn finish(
-        self,
+        mut self,
         outcome: Result<(), Ending>,
     ) -> (ResultsFolder, Report, Result<(), Ending>) {
+        self.conclude_searches(outcome.is_ok());
         let mut found = self.found.clone();
         let failure = outcome.as_ref().err().map(Ending::to_string);
         let status = status_of(failure.as_deref());
@@ -529,6 +592,7 @@ impl SweepRun {
             runs: rows().flat_map(|row| row.runs.clone()).collect(),
             left_out: self.plan.left_out,
             told: self.told,
+            found_rates: self.found_rates,
             findings: Some(found),
             points,
         };

@@ -6,6 +6,7 @@
 //! | [`command_line`] | options from a file, and the command line of an earlier run |
 //! | [`worker`] | a round in a separate process |
 //! | [`course`] | measures what is to be measured, and writes all files |
+//! | [`search`] | which rate is measured next, and what was found |
 //! | [`row`] | a row of the summary, and the files in its folder |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`shown`] | what is shown at the end |
@@ -18,6 +19,7 @@ pub(crate) mod dry_run;
 pub(crate) mod earlier;
 pub(crate) mod ending;
 pub(crate) mod row;
+pub(crate) mod search;
 pub(crate) mod shown;
 pub(crate) mod worker;
 
@@ -31,8 +33,10 @@ use serde_json::{Value, json};
 use self::arguments::SweepArguments;
 use self::course::SweepRun;
 use self::earlier::EarlierRun;
+use self::search::Searches;
 use self::worker::RoundProcess;
 use crate::arguments::UsageError;
+use crate::arguments::conditions::Conditions;
 use crate::bench::Assignment;
 use crate::driver::ending::close;
 use crate::findings;
@@ -55,6 +59,8 @@ pub(crate) struct Request<'a> {
     /// Where results go, and how they are shown.
     pub output: &'a OutputArguments,
     pub assignment: Assignment,
+    /// The conditions of the highest rate, where that is searched.
+    pub find_rate: Option<&'a Conditions>,
     /// Rounds where none are asked for.
     pub default_rounds: u32,
     /// The settings of the run that are no point's (an object).
@@ -69,24 +75,48 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let mut benchmark = request.assignment.clone().benchmark();
     let (sweep, output) = (request.sweep, request.output);
     let order = request.view.order(&output.table)?;
-    let rounds = rounds_of(&request);
     let plan = benchmark.plan().map_err(sort)?;
-    check_budget(sweep, &plan)?;
+    let schema = benchmark.schema();
+    let searches_of = |plan: &Plan| {
+        let conditions = request.find_rate;
+        conditions
+            .map(|it| Searches::new(it, schema, sweep.rounds, plan))
+            .transpose()
+    };
+    let searches = searches_of(&plan)?;
+    let rounds = rounds_of(&request, searches.as_ref());
+    // What a round takes, of a search at the most.
+    let round = match &searches {
+        Some(searches) => searches.costliest_round(&plan),
+        None => plan.clone(),
+    };
+    check_budget(sweep, &round)?;
     if sweep.dry_run {
-        let document = dry_run::document(&plan, &rounds, sweep.budget);
+        let mut document = dry_run::document(&round, &rounds, sweep.budget);
+        let search = searches.as_ref().map(Searches::in_words);
+        if let Some(search) = &search {
+            document["find_rate"] = json!(search);
+        }
         let (width, has_devices) = (terminal_width(), request.needs.devices);
-        let text = || dry_run::text(&plan, &rounds, sweep.budget, width, has_devices);
+        let of_search = search.map_or(String::new(), |search| {
+            format!("{search}\nthe rates that take longest, and the most that all rounds take:\n\n")
+        });
+        let text = || {
+            of_search.clone() + &dry_run::text(&round, &rounds, sweep.budget, width, has_devices)
+        };
         return print_as(output.json, &document, text).map(|()| 0);
     }
     resources::require_memory(resources::LEAST_TO_MEASURE)?;
-    let schema = benchmark.schema();
     let started_at = SystemTime::now();
-    let needed = bytes_needed(&plan, &rounds, sweep.budget);
+    let needed = bytes_needed(&round, &rounds, sweep.budget);
     let earlier = match &sweep.resume {
         Some(folder) => {
             let mut earlier = EarlierRun::read(folder, schema)
                 .map_err(|reason| cannot_resume(folder, &reason))?;
-            check_rounds(sweep, &earlier.rounds)?;
+            match &searches {
+                Some(searches) => check_most_rounds(sweep, searches, &rounds, &earlier.rounds)?,
+                None => check_rounds(sweep, &earlier.rounds)?,
+            }
             if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
                 // Its budget is spent: only rounds that were begun are completed.
                 earlier.rounds.count = earlier.rounds_begun();
@@ -112,6 +142,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         return Err(anyhow::anyhow!("interrupted by {signal}"));
     }
     let rounds = earlier.as_ref().map_or(rounds, |earlier| earlier.rounds);
+    let searches = searches_of(&ready.plan)?;
+    let mut run = json!(request.run);
+    if let Some(conditions) = request.find_rate {
+        run["find_rate"] = json!(conditions.to_string());
+    }
     let document = Document {
         hcabench: Program::this(),
         benchmark: schema.benchmark.to_owned(),
@@ -120,7 +155,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         status: INCOMPLETE.to_owned(),
         failure: None,
         point: None,
-        run: json!(request.run),
+        run,
         obtained: ready.obtained,
         instrument: ready.instrument,
         machine: serde_json::to_value(&readiness.machine)?,
@@ -136,7 +171,10 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         let machine = readiness.machine.in_words();
         let lines = std::iter::once(format!("machine:  {machine}"))
             .chain(ready.announcements)
-            .chain(sweep_in_words(&ready.plan, &rounds));
+            .chain(match &searches {
+                Some(searches) => Some(format!("search:   {}", searches.in_words())),
+                None => sweep_in_words(&ready.plan, &rounds),
+            });
         for line in lines {
             let _ = writeln!(io::stderr(), "{line}");
         }
@@ -160,6 +198,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
                 .map_err(|reason| cannot_resume(&folder, &reason))?
         }
     };
+    if let Some(searches) = searches {
+        course.search(searches);
+    }
     course.verbose = output.verbose && !output.quiet;
     course.find(None, None, ready.findings.into_iter().chain(of_machine));
     course.write_found()?;
@@ -174,12 +215,13 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
 }
 
 /// How many rounds, and the seed of their orders.
-fn rounds_of(request: &Request<'_>) -> Rounds {
+fn rounds_of(request: &Request<'_>, searches: Option<&Searches>) -> Rounds {
     let sweep = request.sweep;
-    let count = match (sweep.rounds, sweep.budget) {
-        (Some(rounds), _) => rounds,
-        (None, Some(_)) => AS_MANY_AS_FIT,
-        (None, None) => request.default_rounds,
+    let count = match (searches, sweep.rounds, sweep.budget) {
+        (Some(searches), ..) => searches.rounds(),
+        (None, Some(rounds), _) => rounds,
+        (None, None, Some(_)) => AS_MANY_AS_FIT,
+        (None, None, None) => request.default_rounds,
     };
     let seed = sweep.order_seed.unwrap_or_else(drawn);
     Rounds { count, seed }
@@ -190,6 +232,29 @@ fn drawn() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanos = now.map_or(0, |since| since.as_nanos() as u64);
     crate::pacing::SplitMix64::new(nanos ^ u64::from(std::process::id())).draw() % 1_000_000_000
+}
+
+/// A search that is taken up again goes on with as many rounds at a rate.
+fn check_most_rounds(
+    sweep: &SweepArguments,
+    searches: &Searches,
+    rounds: &Rounds,
+    earlier: &Rounds,
+) -> Result<(), UsageError> {
+    if rounds.count == earlier.count {
+        return check_rounds(
+            &SweepArguments {
+                rounds: None,
+                ..sweep.clone()
+            },
+            earlier,
+        );
+    }
+    let there = earlier.count / searches.most_rates().max(1);
+    Err(UsageError(format!(
+        "--rounds {}: the run in --resume has {there} rounds at a rate: give that, or measure again",
+        searches.most_rounds()
+    )))
 }
 
 /// A run that is taken up again has its rounds and their orders already.

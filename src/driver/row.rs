@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub document: Document,
     /// Whether it goes on with an earlier one.
     pub resumed: bool,
+    /// Whether a search decides how many rounds a row has.
+    pub is_search: bool,
 }
 
 impl Run {
@@ -37,10 +39,15 @@ impl Run {
     /// The common parts of `settings.json`, of a run or row with this many complete rounds.
     pub(crate) fn document(&self, failure: Option<&str>, status: &str, done: usize) -> Document {
         let common = self.document.clone();
+        let planned = match self.is_search && status == schema::COMPLETE {
+            true => done as u32,
+            false => common.rounds.planned,
+        };
         Document {
             status: status.to_owned(),
             failure: failure.map(str::to_owned),
             rounds: document::Rounds {
+                planned,
                 done: done as u32,
                 ..common.rounds
             },
@@ -223,7 +230,7 @@ impl Row {
                 let kept = folder.path().join(HISTOGRAMS);
                 self.distributions = Distributions::default();
                 folder.complete()?;
-                if self.done.len() as u32 == run.document.rounds.planned {
+                if run.is_search || self.done.len() as u32 == run.document.rounds.planned {
                     // It may not be there: a single round has no use for it. Without it, but with the mark, no round
                     // would count as whole.
                     let _ = std::fs::remove_file(kept);

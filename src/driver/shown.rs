@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::search;
 use crate::arguments::UsageError;
 use crate::findings::{self, Detail};
 use crate::results::document::Document;
@@ -71,6 +72,8 @@ pub(crate) struct Report {
     pub document: Document,
     /// The facts of all rounds, without their rows.
     pub told: Outcome,
+    /// What the searches for the highest rate found, as it is recorded; null without one.
+    pub found_rates: Value,
     /// What to know before the figures are believed; `None` where nothing was measured.
     pub findings: Option<Findings>,
     /// How many points it has, those without a row included.
@@ -117,6 +120,7 @@ impl Report {
                 .map(|point| (point.name.clone(), point.document["details"].clone()))
                 .collect(),
             told,
+            found_rates: recorded["find_rate"].clone(),
             findings: Some(findings::of(run)),
             points: run.points.len(),
             document,
@@ -160,6 +164,9 @@ impl Report {
                 "findings": self.findings,
                 "notes": self.told.notes,
             });
+            if !self.found_rates.is_null() {
+                document["find_rate"] = self.found_rates;
+            }
             if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown))
             {
                 all.extend(more);
@@ -174,6 +181,11 @@ impl Report {
             Some(text) => text.clone(),
             None => (view.tables)(&shown),
         };
+        let searched = search::text_of(&self.found_rates);
+        if !(text.is_empty() || searched.is_empty()) {
+            text += "\n";
+        }
+        text += &printable_lines(&searched);
         if let Some(found) = &self.findings {
             let detail = match output.verbose {
                 true => Detail::All,

@@ -48,6 +48,22 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
         ),
         ("--rate 0", ["--rate", "from 0.001 to 1G"]),
         ("--rate 1k..10", ["--rate", "ends before it starts"]),
+        (
+            "--find-rate p98<5us",
+            ["--find-rate", "\"p98\" is not one of p10, p50"],
+        ),
+        (
+            "--find-rate p99<5us --rate 1k",
+            ["--rate 1000", "--find-rate p99<5us needs the least and"],
+        ),
+        (
+            "--find-rate p99<5us --rounds 5",
+            ["--rounds 5", "give 6 or more"],
+        ),
+        (
+            "--find-rate p99<5us --after-miss skip",
+            ["--after-miss skip", "use catch-up"],
+        ),
         ("--values 0", ["--values", "from 1 to 4096"]),
         ("--values 4097", ["--values", "from 1 to 4096"]),
         ("--count 0", ["--count", "from 1 to 1000000000"]),

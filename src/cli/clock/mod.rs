@@ -276,6 +276,7 @@ pub(crate) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     }
     check(arguments)?;
     driver::run(Request {
+        find_rate: None,
         sweep: &arguments.sweep,
         output: &arguments.output,
         default_rounds: 1,

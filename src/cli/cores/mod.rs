@@ -124,6 +124,7 @@ pub(crate) fn run(arguments: &CoresArguments) -> anyhow::Result<u8> {
         .set(&columns::MEMORY_NODE, arguments.memory_node.to_string())
         .set(&columns::CLOCK, clock.name());
     driver::run(Request {
+        find_rate: None,
         sweep: &arguments.sweep,
         output: &arguments.output,
         assignment: arguments.assignment(),

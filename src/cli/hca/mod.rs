@@ -351,6 +351,7 @@ pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             run: settings_of_run(&config),
             needs: Needs::between_devices().with_priority(config.priority),
             assignment: Assignment::OneHost(config),
+            find_rate: None,
             default_rounds: 1,
             view: present::VIEW,
         })

@@ -182,6 +182,7 @@ pub(crate) fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     .set(&columns::WRITE_EVENT, named(&arguments.write_event))
     .set(&columns::SEED, arguments.seed);
     driver::run(Request {
+        find_rate: None,
         sweep: &arguments.sweep,
         output: &arguments.output,
         assignment: arguments.assignment(),

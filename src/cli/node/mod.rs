@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::arguments::UsageError;
 use crate::arguments::values::{
     DAY, List, count, duration, named, number, one, port_request, seed, time, timeout,
 };
@@ -21,7 +22,7 @@ use crate::bench::node::plan::{self, Sweep};
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::SweepArguments;
+use crate::driver::arguments::{FindRateArguments, SweepArguments};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::settings::{LOOPBACK, Poll, Qos, SocketSettings, UnixSocket};
@@ -54,8 +55,13 @@ pub(crate) struct NodeArguments {
     pub service: List<Service>,
 
     /// Send this many samples a second from each publisher, as in 250 or 10k; 100..100k is 100 and each tenfold
-    #[arg(long, value_name = "LIST", default_value = "1k", value_parser = values::rates)]
-    pub rate: List<f64>,
+    /// [default: 1k; with --find-rate 100..100k]
+    #[arg(long, value_name = "LIST", value_parser = values::rates)]
+    pub rate: Option<List<f64>>,
+
+    /// Whether the highest rate is searched.
+    #[command(flatten)]
+    pub search: FindRateArguments,
 
     /// Send samples of this many values of 8 B, after a stamp and a number of 8 B each; 1..64 doubles
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::values)]
@@ -97,7 +103,7 @@ pub(crate) struct NodeArguments {
     pub poll: Poll,
 
     /// Treat steps that were due while a publisher was busy: skip (they are missed), catch-up (they follow at once)
-    /// [default: skip; with --scenario catch-up]
+    /// [default: skip; with --scenario or --find-rate catch-up]
     #[arg(long, value_name = "WAY", value_parser = one::<MissPolicy>, help_heading = "Load")]
     pub after_miss: Option<MissPolicy>,
 
@@ -255,6 +261,10 @@ named! {
     }
 }
 
+/// Samples a second, where none are given; the least and the greatest of a search.
+const DEFAULT_RATE: f64 = 1e3;
+const SEARCHED_RATES: [f64; 2] = [100.0, 1e5];
+
 fn zero_or_duration(text: &str) -> Result<Duration, String> {
     zero_or_time(text, DAY)
 }
@@ -285,9 +295,9 @@ impl NodeArguments {
 
     /// What is the same for all points.
     fn config(&self) -> Config {
-        let default = match self.scenario {
-            Some(_) => MissPolicy::CatchUp,
-            None => MissPolicy::Skip,
+        let default = match self.scenario.is_some() || self.search.find_rate.is_some() {
+            true => MissPolicy::CatchUp,
+            false => MissPolicy::Skip,
         };
         Config {
             length: match self.count {
@@ -335,8 +345,29 @@ impl NodeArguments {
         }
     }
 
+    /// The rates that may be measured.
+    ///
+    /// # Errors
+    /// When a search has nothing to choose from, or steps that are missed would be in no latency.
+    fn rates(&self) -> Result<Vec<f64>, UsageError> {
+        let Some(conditions) = &self.search.find_rate else {
+            return Ok(self
+                .rate
+                .as_ref()
+                .map_or(vec![DEFAULT_RATE], |it| it.0.clone()));
+        };
+        if self.after_miss == Some(MissPolicy::Skip) {
+            return Err(UsageError(format!(
+                "--after-miss skip has no meaning with --find-rate {conditions}: a step that is left out has no latency; \
+                 use catch-up, or leave it out"
+            )));
+        }
+        let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
+        self.search.rates(given)
+    }
+
     /// What is multiplied.
-    fn points(&self) -> Sweep {
+    fn points(&self) -> Result<Sweep, UsageError> {
         let scenarios = match &self.scenario {
             Some(scenarios) => scenarios.0.clone(),
             None => vec![Scenario::StraightRun],
@@ -346,15 +377,15 @@ impl NodeArguments {
             publishers: self.publishers,
             subscribers: self.subscribers,
         };
-        Sweep {
+        Ok(Sweep {
             node_types: self.node_type.types.clone(),
             all_types: self.node_type.all,
             services: self.service.0.clone(),
-            rates: self.rate.0.clone(),
+            rates: self.rates()?,
             values: self.values.0.clone(),
             wirings: scenarios.into_iter().map(wiring).collect(),
             ends: self.ends.0.clone(),
-        }
+        })
     }
 
     /// Whether there is nothing to measure with without RDMA devices.
@@ -364,8 +395,8 @@ impl NodeArguments {
     }
 
     /// What is to be measured.
-    pub(crate) fn assignment(&self) -> Assignment {
-        Assignment::Node(self.config(), self.points())
+    pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
+        Ok(Assignment::Node(self.config(), self.points()?))
     }
 }
 
@@ -404,7 +435,8 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
-        assignment: arguments.assignment(),
+        find_rate: arguments.search.find_rate.as_ref(),
+        assignment: arguments.assignment()?,
         default_rounds: NodeArguments::DEFAULT_ROUNDS,
         run,
         needs: match arguments.needs_devices() {

@@ -23,7 +23,7 @@ use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::SweepArguments;
+use crate::driver::arguments::{FindRateArguments, SweepArguments};
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
@@ -70,9 +70,14 @@ pub(crate) struct QueueArguments {
     #[arg(long, value_name = "LOAD", default_value = "none")]
     pub load: LoadKind,
 
-    /// Enqueue this many elements a second with --load constant-rate, as in 250k or 1M [default: 1M]
+    /// Enqueue this many elements a second with --load constant-rate, as in 250k or 1M [default: 1M; with --find-rate
+    /// 100k,100M]
     #[arg(long, value_name = "LIST", value_parser = values::rates)]
     pub rate: Option<List<f64>>,
+
+    /// Whether the highest rate is searched.
+    #[command(flatten)]
+    pub search: FindRateArguments,
 
     /// Offer rates from 1 % to 100 % of the saturation of the queue, which is measured first
     #[arg(long, conflicts_with_all = ["load", "rate", "wait", "group"])]
@@ -256,6 +261,8 @@ struct EndOptions<'a> {
 const USUAL: Duration = Duration::from_millis(20);
 const USUAL_OF_MANY: Duration = Duration::from_millis(200);
 const DEFAULT_RATE: f64 = 1e6;
+/// The least and the greatest rate of a search.
+const SEARCHED_RATES: [f64; 2] = [1e5, 1e8];
 const DEFAULT_WAIT_NS: f64 = 100.0;
 const DEFAULT_GROUP: u32 = 20;
 
@@ -419,6 +426,32 @@ impl QueueArguments {
         }
     }
 
+    /// Checks that elements have a latency from the intended time where the highest rate is searched.
+    fn check_search(&self, clock: StampClock) -> Result<(), UsageError> {
+        let Some(conditions) = &self.search.find_rate else {
+            return Ok(());
+        };
+        let unfenced = format!("--clock {}", UnfencedCounter::NAME);
+        let measure = format!("--measure {}", self.measure.name());
+        for (option, is_given, allowed) in [
+            ("--load-curve", self.load_curve, "--load constant-rate"),
+            (&measure, self.measure != Measure::Time, "--measure time"),
+            (&unfenced, clock.unfenced, "clocks with fences"),
+        ] {
+            if is_given {
+                return Err(UsageError(format!(
+                    "{option} has no meaning with --find-rate {conditions}: it is allowed with {allowed}"
+                )));
+            }
+        }
+        match self.load {
+            LoadKind::ConstantRate => Ok(()),
+            _ => Err(UsageError(format!(
+                "--find-rate {conditions} needs a rate to search: add --load constant-rate"
+            ))),
+        }
+    }
+
     /// What is the same for all points.
     pub(crate) fn config(&self) -> Result<Config, UsageError> {
         let usual = if self.is_many() { USUAL_OF_MANY } else { USUAL };
@@ -427,6 +460,7 @@ impl QueueArguments {
             unfenced: false,
         });
         self.check_stamps(clock)?;
+        self.check_search(clock)?;
         if self.measure != Measure::Time {
             let measure = self.measure.name();
             for (option, is_given) in [
@@ -479,6 +513,11 @@ impl QueueArguments {
             }
             .load()
         };
+        if self.search.find_rate.is_some() {
+            let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
+            let rates = self.search.rates(given)?.into_iter();
+            return rates.map(|rate| load(Some(rate))).collect();
+        }
         match &self.rate {
             None => Ok(vec![load(None)?]),
             Some(rates) => rates.0.iter().copied().map(Some).map(load).collect(),
@@ -505,6 +544,7 @@ impl QueueArguments {
 
     /// What is to be measured.
     pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
+        let config = self.config()?;
         let senders = self.senders()?;
         let sweep = Sweep {
             queues: self.queue.0.clone(),
@@ -524,7 +564,7 @@ impl QueueArguments {
             memory_loads: self.memory_load.0.clone(),
             wirings: self.wirings()?,
         };
-        Ok(Assignment::Queue(self.config()?, sweep))
+        Ok(Assignment::Queue(config, sweep))
     }
 }
 
@@ -551,6 +591,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,
+        find_rate: arguments.search.find_rate.as_ref(),
         assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,

@@ -16,6 +16,7 @@ pub mod outliers;
 pub mod percentile;
 pub mod rank;
 pub mod ranking;
+pub mod rate_search;
 pub mod smoothing;
 pub mod summary;
 

@@ -60,6 +60,7 @@ pub(crate) fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8
         .set(&columns::PEER, asked.peer.as_str())
         .set(&columns::PROBES_ASKED, asked.probes);
     driver::run(Request {
+        find_rate: None,
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,

@@ -117,6 +117,8 @@ kinds! {
         "{done} of {asked} rounds were measured" "another one would not have fitted into --budget {budget}"
         "raise --budget";
 
+    RATE_NOT_FOUND "rate-not-found" Reservation "{search}" "" "";
+
     // One-way latency.
     FLOOR_TOO_HIGH "floor-too-high" Invalid
         "the floor, the same loops without a device, is p50 {floor_ns}" "the host is busy"

@@ -167,5 +167,6 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[MESSAGES, PROBES_FILE, COUNTERS],
     across: None,
+    searched: None,
     headline: [hca::RECEIVED, half::P50, P99_HIGH],
 };

@@ -155,5 +155,6 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[JUMPS_FILE, HISTOGRAM_FILE],
     across: None,
+    searched: None,
     headline: [ITERATIONS, P50, P99],
 };

@@ -97,5 +97,6 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[PAIRS_FILE],
     across: None,
+    searched: None,
     headline: [DIRECTIONS, HALF, HALF_MAX],
 };

@@ -168,6 +168,7 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[],
     across: None,
+    searched: None,
     headline: [PROBES, HALF_P50, HALF_P99],
 };
 

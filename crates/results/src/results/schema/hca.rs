@@ -1,6 +1,6 @@
 //! The HCA benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 use crate::results::finding::{Finding, kinds};
 
@@ -325,6 +325,13 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[MESSAGES, COUNTERS],
     across: None,
+    searched: Some(SearchedRate {
+        rate: RATE,
+        follow: &[],
+        latency: &intended::ALL,
+        delivered: Some((RECEIVED, SENT)),
+        sent: (POST_RATE, None),
+    }),
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 

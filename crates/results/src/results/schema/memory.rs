@@ -134,5 +134,6 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[WINDOWS_FILE],
     across: Some(CrossRowFigure::Curves),
+    searched: None,
     headline: [MEASURED_WINDOWS, LATENCY, LATENCY_MAX],
 };

@@ -275,6 +275,21 @@ pub enum CrossRowFigure {
     Curves,
 }
 
+/// What a search for the highest rate goes by (`--find-rate`).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SearchedRate {
+    /// The rate that is offered.
+    pub rate: Column,
+    /// Settings that follow from it, and differ within a search.
+    pub follow: &'static [Column],
+    /// The latency from the intended time.
+    pub latency: &'static [Column],
+    /// What arrived, and what was to arrive; `None` where nothing is lost.
+    pub delivered: Option<(Column, Column)>,
+    /// The rate that was sent, and how many sent at the offered rate; one where its cell is empty.
+    pub sent: (Column, Option<Column>),
+}
+
 /// What the results of a benchmark have.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
@@ -292,6 +307,8 @@ pub struct Schema {
     pub samples: &'static [SampleFile],
     /// What follows from all rows of its summary.
     pub across: Option<CrossRowFigure>,
+    /// What a search for the highest rate goes by, where there is one.
+    pub searched: Option<SearchedRate>,
     /// What the progress shows of a finished point: how many samples, their median (or mean, where there are no
     /// percentiles), and their 99th percentile.
     pub headline: [Column; 3],

@@ -1,6 +1,6 @@
 //! The node benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -287,5 +287,12 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],
     across: None,
+    searched: Some(SearchedRate {
+        rate: RATE,
+        follow: &[STEPS],
+        latency: &intended::ALL,
+        delivered: Some((RECEIVED, EXPECTED)),
+        sent: (SEND_RATE, Some(PUBLISHERS)),
+    }),
     headline: [RECEIVED, latency::P50, latency::P99],
 };

@@ -1,6 +1,6 @@
 //! The queue benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -350,5 +350,12 @@ pub const SCHEMA: Schema = Schema {
     figures: &FIGURES,
     samples: &[ELEMENTS],
     across: None,
+    searched: Some(SearchedRate {
+        rate: RATE,
+        follow: &[COUNT],
+        latency: &intended::ALL,
+        delivered: None,
+        sent: (SENT_PER_S, Some(PRODUCERS)),
+    }),
     headline: [ELEMENTS_MEASURED, latency::P50, latency::P99],
 };

@@ -1,0 +1,228 @@
+use super::*;
+use crate::testing::Noise;
+
+const LATENCY: Limit = Limit {
+    below: 10.0,
+    is_of_capacity: false,
+};
+const KEPT: Limit = Limit {
+    below: 0.01,
+    is_of_capacity: true,
+};
+const MOST_ROUNDS: u32 = 20;
+
+/// Runs a search to its end; beside the answer, which rates it measured, in order.
+fn searched(
+    rates: &[f64],
+    limits: &[Limit],
+    mut round: impl FnMut(f64) -> Vec<f64>,
+) -> (Answer, Vec<usize>) {
+    let mut search = RateSearch::new(rates, limits, MOST_ROUNDS);
+    let mut measured = Vec::new();
+    for _ in 0..most_rates(rates) * MOST_ROUNDS + 1 {
+        match search.next() {
+            Step::End(answer) => return (answer, measured),
+            Step::Measure(place) => {
+                search.observe(place, round(rates[place]));
+                if measured.last() != Some(&place) {
+                    assert!(!measured.contains(&place), "{place} again: {measured:?}");
+                    measured.push(place);
+                }
+            }
+        }
+    }
+    panic!("more rounds than its most: {measured:?}");
+}
+
+/// The 90th percentile of the time that customers of an M/D/1 queue take who arrive at this rate, in service times.
+fn measured_p90(rate: f64, customers: usize, noise: &mut Noise) -> f64 {
+    let (mut wait, mut times) = (0.0_f64, Vec::with_capacity(customers));
+    for number in 0..customers + customers / 4 {
+        // A quarter comes before those that count: the queue begins empty.
+        if number >= customers / 4 {
+            times.push(wait + 1.0);
+        }
+        wait = (wait + 1.0 - noise.exponential() / rate).max(0.0);
+    }
+    *times
+        .select_nth_unstable_by(customers * 9 / 10, f64::total_cmp)
+        .1
+}
+
+/// The share of customers of an M/D/1 queue who wait no longer than this many service times (Erlang, 1909).
+fn share_within(rate: f64, wait: f64) -> f64 {
+    let mut sum = 0.0;
+    for number in 0..=wait as u32 {
+        let left = rate * (f64::from(number) - wait);
+        let term = (1..=number).fold((-left).exp(), |term, k| term * left / f64::from(k));
+        sum += term;
+    }
+    (1.0 - rate) * sum
+}
+
+/// The highest rate at which 90 % take less than this many service times, by bisection.
+fn theory(limit: f64) -> f64 {
+    let (mut low, mut high) = (0.01, 0.999);
+    while high - low > 1e-6 {
+        let middle = f64::midpoint(low, high);
+        match share_within(middle, limit - 1.0) > 0.9 {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+#[test]
+fn the_rate_of_an_m_d_1_queue_lies_between_the_bounds_and_within_5_per_cent_of_the_lower_one() {
+    const ASKED: Limit = Limit {
+        below: 4.0,
+        is_of_capacity: false,
+    };
+    let truth = theory(ASKED.below);
+    assert!((0.5..0.95).contains(&truth), "{truth}");
+    let rates = candidates(0.2, 2.0);
+    for seed in 0..20 {
+        let mut noise = Noise::new(seed);
+        let (answer, measured) = searched(&rates, &[ASKED, KEPT], |rate| {
+            // Beyond its capacity a queue grows, and the sender that catches up is as late.
+            let p90 = measured_p90(rate, 4000, &mut noise);
+            // One round of eight is disturbed by something else.
+            let disturbed = match noise.below(8) {
+                0 => 1.0 + 4.0 * noise.share(),
+                _ => 1.0,
+            };
+            vec![p90 * disturbed, (1.0 - 1.0 / rate).max(0.0)]
+        });
+        // Rounds of 4000 customers differ so much that some seeds leave more than 5 % undecided.
+        let (holds, fails) = match answer {
+            Answer::Found { holds, fails } => (holds, fails),
+            Answer::Undecided {
+                holds: Some(holds),
+                fails: Some(fails),
+            } => (holds, fails),
+            other => panic!("seed {seed}: {other:?} after {measured:?}"),
+        };
+        let [low, high] = [holds, fails].map(|it| rates[it] / truth - 1.0);
+        let told = format!("seed {seed}: {answer:?}, {low:+.3} to {high:+.3}");
+        assert!(low.abs() < 0.05 && low < 0.0 && high > 0.0, "{told}");
+    }
+}
+
+#[test]
+fn a_planted_time_with_noise_is_found_within_5_per_cent_in_20_of_20_seeds() {
+    let rates = candidates(100.0, 1e6);
+    for seed in 0..20 {
+        let mut noise = Noise::new(1000 + seed);
+        let truth = 300.0 * 1000_f64.powf(noise.share());
+        let (answer, _) = searched(&rates, &[LATENCY], |rate| {
+            // It reaches the limit at the truth, and 10 % more of the rate are 20 % more of the latency.
+            let exact = LATENCY.below * (rate / truth).powi(2);
+            vec![exact * (1.0 + 0.03 * noise.normal()) + 0.2 * (noise.exponential() - 0.7)]
+        });
+        let Answer::Found { holds, .. } = answer else {
+            panic!("seed {seed}: {answer:?}");
+        };
+        let off = rates[holds] / truth - 1.0;
+        assert!(
+            off.abs() < 0.05,
+            "seed {seed}: {} is {off} off {truth}",
+            rates[holds]
+        );
+    }
+}
+
+#[test]
+fn noise_without_end_is_reported_with_bounds_that_hold_the_truth() {
+    let rates = candidates(100.0, 1e5);
+    let mut undecided = 0;
+    for seed in 0..20 {
+        let mut noise = Noise::new(seed);
+        let (answer, _) = searched(&rates, &[LATENCY], |rate| {
+            vec![LATENCY.below * (rate / 5000.0).powf(0.5) * noise.normal().exp()]
+        });
+        let (holds, fails) = match answer {
+            Answer::Undecided { holds, fails } => {
+                undecided += 1;
+                (holds, fails)
+            }
+            Answer::Found { holds, fails } => (Some(holds), Some(fails)),
+            other => panic!("{other:?}"),
+        };
+        // A bound that was tried at each of up to 20 rounds is wrong a little more often than one time of 20.
+        assert!(
+            holds.is_none_or(|it| rates[it] < 2.0 * 5000.0),
+            "{answer:?}"
+        );
+        assert!(
+            fails.is_none_or(|it| rates[it] > 5000.0 / 2.0),
+            "{answer:?}"
+        );
+    }
+    assert!(undecided >= 15, "{undecided}");
+}
+
+#[test]
+fn a_latency_that_is_worse_at_low_rates_does_not_hide_the_highest_rate() {
+    let rates = candidates(100.0, 1e6);
+    let (answer, measured) = searched(&rates, &[LATENCY, KEPT], |rate| {
+        let latency = if (2000.0..20_000.0).contains(&rate) {
+            5.0
+        } else {
+            50.0
+        };
+        vec![latency, (1.0 - 30_000.0 / rate).max(0.0)]
+    });
+    let Answer::Found { holds, fails } = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(rates[holds] < 20_000.0 && rates[fails] >= 20_000.0);
+    // No rate far beyond saturation is measured: such a round may take long.
+    assert!(measured.iter().all(|it| rates[*it] < 4.0 * 30_000.0));
+}
+
+#[test]
+fn the_ends_of_the_range_are_answers_and_saturation_ends_the_search() {
+    let rates = candidates(100.0, 1e6);
+    let (answer, measured) = searched(&rates, &[LATENCY, KEPT], |_| vec![1.0, 0.0]);
+    assert_eq!(answer, Answer::AllHold(rates.len() - 1));
+    assert_eq!(measured, rungs(&rates));
+    let (answer, measured) = searched(&rates, &[LATENCY, KEPT], |rate| {
+        vec![f64::INFINITY, (1.0 - 50.0 / rate).max(0.0)]
+    });
+    assert_eq!((answer, measured), (Answer::NoneHolds, vec![0]));
+    let (answer, _) = searched(&[5.0], &[LATENCY], |_| vec![1.0]);
+    assert_eq!(answer, Answer::AllHold(0));
+}
+
+#[test]
+fn candidates_have_three_digits_and_are_close() {
+    for (least, most) in [(100.0, 1e6), (0.001, 3.0), (997.0, 1009.0), (1e8, 1e9)] {
+        let rates = candidates(least, most);
+        assert_eq!((rates[0], rates[rates.len() - 1]), (least, most));
+        for pair in rates.windows(3) {
+            assert!(
+                pair[0] < pair[1] && pair[2] <= PRECISION * pair[0] * (1.0 + 1e-9),
+                "{pair:?}"
+            );
+        }
+        for rate in &rates[1..rates.len() - 1] {
+            assert!(format!("{rate:.2e}").parse() == Ok(*rate), "{rate}");
+        }
+    }
+    // Eight half decades, and a remainder: rungs are candidates, and no further apart.
+    assert_eq!(rungs(&candidates(100.0, 1e6)).len(), 10);
+}
+
+#[test]
+fn no_search_takes_more_rates_than_its_bound() {
+    let rates = candidates(100.0, 1e6);
+    let most = most_rates(&rates) as usize;
+    assert!(most < 30, "{most}");
+    for seed in 0..50 {
+        let mut noise = Noise::new(seed);
+        // `searched` ends with a panic beyond it.
+        let (_, measured) = searched(&rates, &[LATENCY], |_| vec![20.0 * noise.share()]);
+        assert!(measured.len() <= most);
+    }
+}

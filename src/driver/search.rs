@@ -1,0 +1,403 @@
+//! `--find-rate`: which point of a plan is measured next, and what the search found.
+//!
+//! A plan has a point for each rate that may be measured. Points that differ in the rate alone are a search; a round
+//! measures one point of each search that goes on. What comes next follows from the rows of `runs.csv` alone
+//! ([`RateSearch`]), so that a run that is resumed goes on as if it had not been interrupted.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::row::{Row, is_complete};
+use crate::arguments::UsageError;
+use crate::arguments::conditions::{Conditions, SearchedFigure};
+use crate::results::Record;
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::RATE_NOT_FOUND;
+use crate::results::schema::{Schema, SearchedRate};
+use crate::results::units;
+use crate::rig::benchmark::Plan;
+use crate::stats::rate_search::{self, Answer, LEAST_ROUNDS, Limit, RateSearch, Step};
+
+/// Rounds at a rate at the most, where none are asked for.
+pub(crate) const DEFAULT_MOST_ROUNDS: u32 = 20;
+/// How far below the offered rate the sent one may be, of 1.
+const RATE_KEPT_WITHIN: f64 = 0.01;
+
+/// All searches of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct Searches {
+    conditions: Conditions,
+    by: SearchedRate,
+    /// Those of the conditions, and last that the rate is kept.
+    limits: Vec<Limit>,
+    most_rounds: u32,
+    families: Vec<Family>,
+}
+
+/// Points that differ in the rate alone.
+#[derive(Debug, Clone)]
+struct Family {
+    /// The settings in which it differs from others, in words.
+    name: String,
+    /// Places in the plan, and rates, ascending.
+    points: Vec<usize>,
+    rates: Vec<f64>,
+}
+
+impl Searches {
+    /// # Errors
+    /// When a condition has no figure in this benchmark, or there are too few rounds.
+    pub(crate) fn new(
+        conditions: &Conditions,
+        schema: &Schema,
+        rounds: Option<u32>,
+        plan: &Plan,
+    ) -> Result<Self, UsageError> {
+        let by = schema.searched.expect("a command with the option has it");
+        let is_loss = |it: &SearchedFigure| *it == SearchedFigure::Loss;
+        let has_loss = conditions.0.iter().any(|it| is_loss(&it.figure));
+        if has_loss && by.delivered.is_none() {
+            return Err(UsageError(format!(
+                "--find-rate {conditions}: loss has no meaning with hcabench {}, which loses nothing: give percentiles, \
+                 as in p99<50us",
+                schema.title
+            )));
+        }
+        let most_rounds = rounds.unwrap_or(DEFAULT_MOST_ROUNDS);
+        if most_rounds < LEAST_ROUNDS {
+            return Err(UsageError(format!(
+                "--rounds {most_rounds}: --find-rate decides by the bounds of medians, which take {LEAST_ROUNDS} rounds: \
+                 give {LEAST_ROUNDS} or more, or leave it out for {DEFAULT_MOST_ROUNDS}"
+            )));
+        }
+        let limits = conditions.0.iter().map(|condition| Limit {
+            below: condition.below,
+            is_of_capacity: is_loss(&condition.figure),
+        });
+        let kept = Limit {
+            below: RATE_KEPT_WITHIN,
+            is_of_capacity: true,
+        };
+        Ok(Searches {
+            conditions: conditions.clone(),
+            by,
+            limits: limits.chain([kept]).collect(),
+            most_rounds,
+            families: families(schema, &by, plan),
+        })
+    }
+
+    /// How many searches there are.
+    pub(crate) fn count(&self) -> usize {
+        self.families.len()
+    }
+
+    /// The rounds at a rate at the most.
+    pub(crate) fn most_rounds(&self) -> u32 {
+        self.most_rounds
+    }
+
+    /// The rates of a search at the most.
+    pub(crate) fn most_rates(&self) -> u32 {
+        let rates = self.families.iter().map(Family::most_rates).max();
+        rates.unwrap_or(0)
+    }
+
+    /// The rounds of the run at the most.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.most_rates().saturating_mul(self.most_rounds)
+    }
+
+    /// What a round takes at the most: of each search, the longest time and the most bytes of any rate.
+    pub(crate) fn costliest_round(&self, plan: &Plan) -> Plan {
+        let of_family = |family: &Family| {
+            let points = || family.points.iter().map(|point| &plan.points[*point]);
+            let mut costliest = points().max_by_key(|it| it.time)?.clone();
+            costliest.bytes = points().map(|it| it.bytes).max()?;
+            Some(costliest)
+        };
+        Plan {
+            points: self.families.iter().filter_map(of_family).collect(),
+            left_out: plan.left_out.clone(),
+        }
+    }
+
+    /// What is searched, in words.
+    pub(crate) fn in_words(&self) -> String {
+        let searches = match self.families.len() {
+            1 => String::new(),
+            several => format!(", {several} searches"),
+        };
+        let Some(family) = self.families.iter().max_by_key(|it| it.most_rates()) else {
+            return String::new();
+        };
+        format!(
+            "the highest rate with {}, from {} to {}{searches}: at most {} of {} rates, each in {LEAST_ROUNDS} to {} \
+             rounds",
+            self.conditions,
+            units::rate(family.rates[0]),
+            units::rate(family.rates[family.rates.len() - 1]),
+            family.most_rates(),
+            family.rates.len(),
+            self.most_rounds
+        )
+    }
+
+    /// The points to measure in a round, in this order of the searches, each with the place of its search in it. A
+    /// search that has a point of the round, has ended or has a point that failed has none.
+    pub(crate) fn missing(
+        &self,
+        order: &[usize],
+        round: u32,
+        rows: &[Vec<Row>],
+    ) -> Vec<(usize, usize)> {
+        let of_place = |(place, family): (usize, &usize)| {
+            let family = &self.families[*family];
+            let rows_of = || family.points.iter().flat_map(|point| &rows[*point]);
+            if rows_of().any(|row| row.failure.is_some() || row.done.contains(&round)) {
+                return None;
+            }
+            match self.observed(family, rows).next() {
+                Step::Measure(rate) => Some((place, family.points[rate])),
+                Step::End(_) => None,
+            }
+        };
+        order.iter().enumerate().filter_map(of_place).collect()
+    }
+
+    fn observed<'a>(&'a self, family: &'a Family, rows: &[Vec<Row>]) -> RateSearch<'a> {
+        let mut search = RateSearch::new(&family.rates, &self.limits, self.most_rounds);
+        for (place, point) in family.points.iter().enumerate() {
+            let runs = rows[*point].iter().flat_map(|row| &row.runs);
+            for run in runs.filter(|run| is_complete(run)) {
+                search.observe(place, self.figures(family.rates[place], run));
+            }
+        }
+        search
+    }
+
+    /// What a round shows, a figure for each limit. Of what was lost the latency has no end.
+    fn figures(&self, rate: f64, run: &Record) -> Vec<f64> {
+        let lost = self.by.delivered.map_or(0.0, |(arrived, due)| {
+            let both = run.number(arrived.name).zip(run.number(due.name));
+            both.map_or(f64::INFINITY, |(arrived, due)| 1.0 - arrived / due.max(1.0))
+        });
+        let latency = |percent: f64| {
+            let is_it = |it: &&crate::results::schema::Column| {
+                it.percentile().is_some_and(|(_, other)| other == percent)
+            };
+            let column = self.by.latency.iter().find(is_it);
+            column.and_then(|column| run.number(column.name))
+        };
+        let of_conditions = self.conditions.0.iter().map(|it| match it.figure {
+            SearchedFigure::Loss => lost,
+            SearchedFigure::Percentile(percent) if lost > 1.0 - percent / 100.0 => f64::INFINITY,
+            SearchedFigure::Percentile(percent) => latency(percent).unwrap_or(f64::INFINITY),
+        });
+        let (sent, senders) = self.by.sent;
+        let senders = senders.and_then(|column| run.number(column.name));
+        let offered = rate * senders.unwrap_or(1.0);
+        let sent = run.number(sent.name).unwrap_or(0.0);
+        of_conditions.chain([1.0 - sent / offered]).collect()
+    }
+
+    /// What was found by now.
+    pub(crate) fn found(&self, rows: &[Vec<Row>]) -> Vec<FoundRate> {
+        let of_family = |family: &Family| self.found_of(family, rows);
+        self.families.iter().map(of_family).collect()
+    }
+
+    fn found_of(&self, family: &Family, rows: &[Vec<Row>]) -> FoundRate {
+        let search = self.observed(family, rows);
+        let (holds, fails) = search.bracket();
+        let rate = |place: usize| units::rate(family.rates[place]);
+        let last = family.rates.len() - 1;
+        let has_failed = family
+            .points
+            .iter()
+            .flat_map(|point| &rows[*point])
+            .any(|row| row.failure.is_some());
+        let undecided = "rounds differ too much: raise --rounds, or measure longer rounds";
+        let why = match search.next() {
+            Step::End(Answer::Found { .. }) => "",
+            Step::End(Answer::AllHold(_)) => "the greatest rate holds: raise the greatest --rate",
+            Step::End(Answer::NoneHolds) => {
+                "no rate that was measured holds: lower the least --rate, or ask for less"
+            }
+            Step::End(Answer::Undecided { .. }) => undecided,
+            Step::Measure(_) if has_failed => "a rate could not be measured",
+            Step::Measure(_) => "the search was not measured to its end",
+        };
+        let is_found = why.is_empty();
+        let name = match family.name.as_str() {
+            "" => String::new(),
+            name => format!(" of {name}"),
+        };
+        let mut text = format!("highest rate{name} with {}: ", self.conditions);
+        match (holds.filter(|_| is_found), holds, fails) {
+            (Some(found), ..) => text += &rate(found),
+            (None, Some(holds), Some(fails)) => {
+                let _ = write!(
+                    text,
+                    "not found between {} and {}: {why}",
+                    rate(holds),
+                    rate(fails)
+                );
+            }
+            (None, Some(holds), None) if holds == last => {
+                let _ = write!(text, "not found up to {}: {why}", rate(last));
+            }
+            (None, Some(holds), None) => {
+                let _ = write!(
+                    text,
+                    "not found between {} and {}: {why}",
+                    rate(holds),
+                    rate(last)
+                );
+            }
+            (None, None, _) => {
+                let _ = write!(
+                    text,
+                    "not found between {} and {}: {why}",
+                    rate(0),
+                    rate(last)
+                );
+            }
+        }
+        let ends = [("holds", holds), ("fails", fails)];
+        let mut probes = Vec::new();
+        for (what, place) in ends
+            .iter()
+            .filter_map(|(what, place)| Some((*what, (*place)?)))
+        {
+            let _ = write!(
+                text,
+                "\n  {what} at {}: {}",
+                rate(place),
+                self.medians(&search, place)
+            );
+            probes.push(json!({
+                "is": what,
+                "rate_per_s": family.rates[place],
+                "point": rows[family.points[place]][0].planned.name,
+            }));
+        }
+        text += "\n";
+        let at = holds
+            .or(fails)
+            .map(|place| rows[family.points[place]][0].planned.name.clone());
+        FoundRate {
+            is_found,
+            at,
+            document: json!({
+                "conditions": self.conditions.to_string(),
+                "found": is_found,
+                "rate_per_s": holds.filter(|_| is_found).map(|it| family.rates[it]),
+                "probes": probes,
+                "text": text,
+            }),
+            summary: text.lines().next().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The figures that decided about a rate, with their bounds.
+    fn medians(&self, search: &RateSearch<'_>, place: usize) -> String {
+        let names = self.conditions.0.iter().map(|it| Some(it.figure));
+        let texts = names.chain([None]).enumerate().map(|(limit, figure)| {
+            let in_words = |value: f64| match figure {
+                _ if value.is_infinite() => "without end".to_owned(),
+                Some(SearchedFigure::Percentile(_)) => units::duration(value),
+                _ => format!("{} %", units::digits(value.max(0.0) * 100.0)),
+            };
+            let name = figure.map_or("rate missed by".to_owned(), SearchedFigure::name);
+            let (median, bounds) = search.median(place, limit);
+            let median = median.map_or("unknown".to_owned(), in_words);
+            match bounds {
+                Some([low, high]) if low < high => {
+                    format!(
+                        "{name} {median} (95 %: {} to {})",
+                        in_words(low),
+                        in_words(high)
+                    )
+                }
+                _ => format!("{name} {median}"),
+            }
+        });
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What a search came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FoundRate {
+    is_found: bool,
+    /// The point that it is about, if any was measured.
+    pub at: Option<String>,
+    /// For `settings.json` and `--json`; its `text` is what is shown.
+    pub document: Value,
+    summary: String,
+}
+
+impl FoundRate {
+    /// That there is no answer.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        let found = Finding::of(&RATE_NOT_FOUND).name("search", self.summary.as_str());
+        (!self.is_found).then_some(found)
+    }
+}
+
+/// The lines of recorded searches.
+pub(crate) fn text_of(recorded: &Value) -> String {
+    let texts = recorded.as_array().into_iter().flatten();
+    texts.filter_map(|it| it["text"].as_str()).collect()
+}
+
+impl Family {
+    fn most_rates(&self) -> u32 {
+        rate_search::most_rates(&self.rates)
+    }
+}
+
+/// A rate, and the place of its point in the plan.
+type RateOfPoint = (f64, usize);
+
+/// The searches of a plan: its points by all settings but the rate and what follows from it.
+fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
+    let follows = |name: &str| by.rate.name == name || by.follow.iter().any(|it| it.name == name);
+    let columns = schema.point.iter().filter(|column| !follows(column.name));
+    let columns: Vec<_> = columns.collect();
+    let mut found = Vec::<(Vec<String>, Vec<RateOfPoint>)>::new();
+    for (place, point) in plan.points.iter().enumerate() {
+        let settings = &point.rows[0].settings;
+        let Some(rate) = settings.number(by.rate.name) else {
+            continue;
+        };
+        let texts: Vec<String> = columns.iter().map(|it| settings.text(it)).collect();
+        match found.iter_mut().find(|(known, _)| *known == texts) {
+            Some((_, points)) => points.push((rate, place)),
+            None => found.push((texts, vec![(rate, place)])),
+        }
+    }
+    let first = found
+        .first()
+        .map(|(texts, _)| texts.clone())
+        .unwrap_or_default();
+    let differs = |column: &usize| {
+        found
+            .iter()
+            .any(|(texts, _)| texts[*column] != first[*column])
+    };
+    let differing: Vec<usize> = (0..columns.len()).filter(differs).collect();
+    let family = |(texts, mut points): (Vec<String>, Vec<RateOfPoint>)| {
+        crate::sorting::sort_by(&mut points, |one, other| one.0.total_cmp(&other.0));
+        let names = differing.iter().filter(|it| !texts[**it].is_empty());
+        let names = names.map(|it| format!("{} {}", columns[*it].title, texts[*it]));
+        Family {
+            name: names.collect::<Vec<_>>().join(", "),
+            rates: points.iter().map(|(rate, _)| *rate).collect(),
+            points: points.into_iter().map(|(_, point)| point).collect(),
+        }
+    };
+    found.into_iter().map(family).collect()
+}
