@@ -248,6 +248,11 @@ fn a_queue_is_measured_between_the_pair_that_is_advised() {
             .ends(2)
             .stderr
             .has(&["--cores-from run", "no pair on two cores"]);
+    } else if best["cores"] == "unknown" {
+        queue
+            .ends(2)
+            .stderr
+            .has(&["--cores-from run", "--sender-cpu"]);
     } else {
         queue.ends(0);
         let row = &rows(&folder.join("queue/summary.csv"))[0];

@@ -29,7 +29,10 @@ fn expected(one: usize, other: usize) -> Option<&'static str> {
     if same("topology/core_cpus_list") {
         Some("smt-siblings")
     } else if same("topology/physical_package_id") {
-        same("cache/index3/shared_cpu_list").then_some("same-cache")
+        match topology(one, "cache/index0/level").is_empty() {
+            true => Some("other-core"),
+            false => same("cache/index3/shared_cpu_list").then_some("same-cache"),
+        }
     } else {
         Some("other-socket")
     }

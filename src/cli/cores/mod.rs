@@ -13,8 +13,9 @@ use super::memory::values::cpus;
 use crate::arguments::UsageError;
 use crate::arguments::values::one;
 use crate::bench::Assignment;
-use crate::bench::cores::all_pairs::{AllPairs, advised};
+use crate::bench::cores::all_pairs::{Advised, AllPairs, advised};
 use crate::bench::cores::config::{Config, DEFAULT_ROUNDS, LineNode};
+use crate::bench::cores::plan::UNKNOWN;
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
@@ -108,7 +109,19 @@ pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
              hcabench cores again"
         ))
     })?;
-    Ok(best.cpus)
+    Ok(of_two_cores(best).map_err(|why| refused(&why))?)
+}
+
+/// The CPUs of a pair, unless they may share a core.
+fn of_two_cores(best: &Advised) -> Result<[usize; 2], String> {
+    let [one, other] = best.cpus;
+    match best.cores == UNKNOWN {
+        true => Err(format!(
+            "the kernel does not report whether CPUs {one} and {other} share a core: choose CPUs by --sender-cpu and \
+             --receiver-cpu"
+        )),
+        false => Ok(best.cpus),
+    }
 }
 
 /// Runs the benchmark. Returns the exit code.
@@ -133,4 +146,25 @@ pub(crate) fn run(arguments: &CoresArguments) -> anyhow::Result<u8> {
         needs: Needs::of_memory_load(),
         view: present::VIEW,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn a_pair_that_may_share_a_core_is_not_chosen() {
+        let pair = |cores: &str| {
+            of_two_cores(&Advised {
+                cores: cores.to_owned(),
+                cpus: [2, 3],
+                half_ns: 50.0,
+            })
+        };
+        assert_eq!(pair("other-core"), Ok([2, 3]));
+        pair(UNKNOWN)
+            .unwrap_err()
+            .has(&["CPUs 2 and 3", "--sender-cpu"]);
+    }
 }

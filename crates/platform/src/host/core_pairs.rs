@@ -16,6 +16,8 @@ names! {
         SameCluster = "same-cluster",
         /// Two cores below one last level of cache.
         SameCache = "same-cache",
+        /// Two cores of a package, of whose caches sysfs reports nothing.
+        OtherCore = "other-core",
         /// Two cores of a package, each with its own last level of cache.
         OtherCache = "other-cache",
         /// The same on two NUMA nodes.
@@ -60,7 +62,11 @@ impl CoreRelation {
         match (first.package, second.package) {
             (Some(one), Some(other)) if one != other => Some(Self::OtherSocket),
             (Some(_), Some(_)) if is_other_node => Some(Self::OtherNode),
-            (Some(_), Some(_)) => cache.map(|_| Self::OtherCache),
+            (Some(_), Some(_)) if cache.is_some() => Some(Self::OtherCache),
+            (Some(_), Some(_)) => {
+                let is_reported = first.reports_siblings && second.reports_siblings;
+                is_reported.then_some(Self::OtherCore)
+            }
             _ => None,
         }
     }
@@ -175,11 +181,14 @@ mod tests {
             }
         };
         clusters(2);
-        check(&machine.topology(), "same-cluster 2 3, other-socket 1 4");
+        check(
+            &machine.topology(),
+            "same-cluster 2 3, other-core 1 2, other-socket 1 4",
+        );
         // A core, and all of a package, are none.
         for size in [1, 4] {
             clusters(size);
-            check(&machine.topology(), "other-socket 1 4");
+            check(&machine.topology(), "other-core 1 2, other-socket 1 4");
         }
     }
 
@@ -212,9 +221,19 @@ mod tests {
     }
 
     #[test]
-    fn without_caches_in_sysfs_only_threads_and_sockets_are_known() {
-        let topology = Machine::new(2, 2, 2).topology();
-        check(&topology, "smt-siblings 1 5, other-socket 1 2");
+    fn without_caches_in_sysfs_threads_cores_and_sockets_are_known() {
+        let machine = Machine::new(2, 2, 2);
+        check(
+            &machine.topology(),
+            "smt-siblings 1 5, other-core 0 1, other-socket 1 2",
+        );
+        // Two CPUs whose siblings are not reported may share a core.
+        for cpu in 0..8 {
+            machine.without(&format!(
+                "sys/devices/system/cpu/cpu{cpu}/topology/core_cpus_list"
+            ));
+        }
+        check(&machine.topology(), "other-socket 1 2");
     }
 
     #[test]

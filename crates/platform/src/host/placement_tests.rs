@@ -283,6 +283,7 @@ fn any_topology() -> impl Strategy<Value = Topology> {
                     package: Some(id % all / cores),
                     numa_node: Some(id % all / cores),
                     siblings: (0..threads).map(|thread| id % all + thread * all).collect(),
+                    reports_siblings: true,
                     cluster: None,
                     last_level_cache: None,
                     isolated: isolated[id],

@@ -17,6 +17,8 @@ pub struct Cpu {
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
+    /// Whether sysfs reports them; else it is taken to be alone on its core.
+    pub reports_siblings: bool,
     /// The online CPUs of its cluster, itself among them: cores that share a cache or an interconnect below the last
     /// level; `None` if sysfs does not report it, or reports all of the package as one.
     pub cluster: Option<CpuSet>,
@@ -93,6 +95,7 @@ impl Topology {
                 id,
                 package: files.number(&format!("{topology}/physical_package_id")),
                 numa_node: node.map(|(node, _)| *node),
+                reports_siblings: siblings.is_some(),
                 siblings: with_itself(siblings.unwrap_or_default()),
                 cluster: cluster.map(with_itself),
                 last_level_cache: last_level_cache(files, id)?.map(with_itself),
@@ -322,7 +325,8 @@ mod tests {
         let topology = machine.topology();
         let cpu = topology.cpu(0).unwrap();
         assert_eq!((cpu.package, cpu.numa_node), (None, None));
-        assert!(!cpu.isolated && cpu.siblings == set("0"));
+        assert!(!cpu.isolated && !cpu.reports_siblings && cpu.siblings == set("0"));
+        assert!(topology.cpu(1).unwrap().reports_siblings);
         assert_eq!(topology.packages(), None);
     }
 

@@ -46,7 +46,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         "one way: From the sender's stamp before its store to the receiver's stamp after the load that finds it, both \
          stamps included. The offset of the two clocks is in it, and the column beside it has the bound of that.",
         "stream: Bytes of lines that one CPU writes and the other reads in a second, through a ring of 64 KiB.",
-        "smt-siblings, same-cluster, same-cache, other-cache, other-node, other-socket: The kinds of pairs, by what the \
+        "smt-siblings, same-cluster, same-cache, other-core, other-cache, other-node, other-socket: The kinds of pairs, by what the \
          kernel reports that their CPUs share: from a core to nothing. A virtual machine has the topology that its host \
          gave it.",
     ],

@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(kinds, [Some(SmtSiblings), Some(SameCache)]);
         assert!(cpus.iter().all(|cpus| cpus.sender != cpus.receiver));
         let missing = absent.iter().map(|row| row.text(&queue::CORES));
-        let none = [SameCluster, OtherCache, OtherNode, OtherSocket];
+        let none = [SameCluster, OtherCore, OtherCache, OtherNode, OtherSocket];
         assert!(missing.eq(none.map(CoreRelation::name)));
-        absent[3].text(&REASON).has(&["other-socket"]);
+        absent[4].text(&REASON).has(&["other-socket"]);
 
         let one = Machine::new(1, 1, 1);
         each.pairs(&one.topology()).refused(&["--topology"]);

@@ -7,7 +7,7 @@ columns! {
     /// The settings of a point.
     POINT;
     CORES = setting("cores", "what the two CPUs of a pair have in common: smt-siblings (a core), same-cluster, same-cache \
-        (the last level), other-cache (a socket and a NUMA node), other-node (a socket), other-socket (nothing); unknown \
+        (the last level), other-core (no cache is reported), other-cache (a socket and a NUMA node), other-node (a socket), other-socket (nothing); unknown \
         where the kernel does not report it");
 }
 
