@@ -65,6 +65,41 @@ struct Measured {
     ended: Option<RigError>,
 }
 
+/// The turns of pairs. A pair whose CPUs did not run at the same time has a second one, after the first ones of all.
+struct Turns {
+    order: VecDeque<usize>,
+    pairs: usize,
+    /// How many began.
+    taken: usize,
+}
+
+impl Turns {
+    fn of(order: Vec<usize>) -> Self {
+        Turns {
+            pairs: order.len(),
+            order: order.into(),
+            taken: 0,
+        }
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        let pair = self.order.pop_front()?;
+        self.taken += 1;
+        Some(pair)
+    }
+
+    /// Whether the turn that began last is the first of its pair.
+    fn are_first(&self) -> bool {
+        self.taken <= self.pairs
+    }
+
+    /// The pairs that had a turn in vain, if the one that began last does not end.
+    fn in_vain(&self) -> usize {
+        let untried = self.pairs.saturating_sub(self.taken);
+        self.order.len() - untried + usize::from(!self.are_first())
+    }
+}
+
 impl CoresBenchmark {
     /// With what is asked for.
     pub fn new(config: Config) -> Self {
@@ -171,12 +206,9 @@ impl CoresBenchmark {
         let begun = Instant::now();
         let mut reported: Option<Instant> = None;
         let pairs = point.pairs.len();
-        // A pair whose CPUs did not run at the same time has a second turn, at the end, unless one of them never ran.
-        let mut order = VecDeque::from(Rounds { count: 2, seed: 0 }.order(place.round, pairs));
-        let mut turns = 0;
-        while let Some(pair) = order.pop_front() {
-            let done = turns.min(pairs - 1);
-            turns += 1;
+        let mut turns = Turns::of(Rounds { count: 2, seed: 0 }.order(place.round, pairs));
+        while let Some(pair) = turns.next() {
+            let done = turns.taken.min(pairs) - 1;
             if reported.is_none_or(|at| at.elapsed() >= BETWEEN_PROGRESS) {
                 reported = Some(Instant::now());
                 progress(Progress {
@@ -199,9 +231,10 @@ impl CoresBenchmark {
                         measured.rows.push(row);
                     }
                 }
-                Ok(None) if turns <= pairs => order.push_back(pair),
+                Ok(None) if turns.are_first() => turns.order.push_back(pair),
                 Ok(None) => measured.unmeasured += 1,
                 Err(RunError::Rig(interrupted @ RigError::Interrupted(_))) => {
+                    measured.unmeasured += turns.in_vain();
                     measured.ended = Some(interrupted);
                     break;
                 }
@@ -459,6 +492,22 @@ mod tests {
         let found = row(rows.into(), 1);
         assert_eq!(kinds_of(&found), ["lines-on-other-node"]);
         assert_eq!(found.figures.number(columns::ELSEWHERE.name), Some(1.0));
+    }
+
+    #[test]
+    fn pairs_that_wait_for_a_second_turn_were_tried_in_vain() {
+        let mut turns = Turns::of(vec![2, 0, 1]);
+        assert_eq!((turns.next(), turns.in_vain()), (Some(2), 0));
+        turns.order.push_back(2);
+        assert_eq!((turns.next(), turns.in_vain()), (Some(0), 1));
+        turns.order.push_back(0);
+        assert_eq!((turns.next(), turns.in_vain()), (Some(1), 2));
+        assert!(turns.are_first());
+        assert_eq!((turns.next(), turns.in_vain()), (Some(2), 2));
+        assert!(!turns.are_first());
+        // The second turn of 2 succeeded.
+        assert_eq!((turns.next(), turns.in_vain()), (Some(0), 1));
+        assert_eq!(turns.next(), None);
     }
 
     #[test]
