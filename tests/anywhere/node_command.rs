@@ -113,6 +113,14 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
             ["--multicast-interface hcabench9", "must be one of"],
         ),
         (
+            "--type udp --broker-process 1",
+            ["--broker-process 1", "--broker HOST:PORT"],
+        ),
+        (
+            "--type all --multicast-interface hcabench9",
+            ["--multicast-interface hcabench9", "must be one of"],
+        ),
+        (
             "--type multicast --scenario round-robin",
             ["--type multicast", "--scenario round-robin"],
         ),

@@ -1,6 +1,7 @@
 //! Node-types against each other: rows that differ by their type alone, the fastest first, and how many times as long
 //! the others take.
 
+use crate::driver::row::is_complete;
 use crate::results::schema::node as columns;
 use crate::results::schema::{Column, POINT};
 use crate::results::{Record, units};
@@ -47,7 +48,8 @@ impl Relative {
 impl<'a> Layer<'a> {
     fn new(record: &'a Record, runs: &[Record]) -> Self {
         let name = record.text(&POINT);
-        let rounds = runs.iter().filter(|run| run.text(&POINT) == name);
+        let is_of_it = |run: &&Record| run.text(&POINT) == name && is_complete(run);
+        let rounds = runs.iter().filter(is_of_it);
         let rounds = rounds.filter_map(|run| run.number(columns::latency::P50.name));
         Layer {
             record,

@@ -14,6 +14,7 @@ use crate::arguments::values::{
     DAY, List, count, duration, named, number, one, port_request, seed, time, timeout,
 };
 use crate::bench::Assignment;
+use crate::bench::node::broker::refusal_of_process;
 use crate::bench::node::config::{
     BrokerChoice, Config, Format, LogPlace, MOST_ENDS, MissPolicy, PublishingLength, RunsAs,
     TimerKind, VerbsConfig,
@@ -25,6 +26,7 @@ use crate::driver::Request;
 use crate::driver::arguments::{FindRateArguments, SweepArguments};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
+use crate::node::multicast::index as interface_index;
 use crate::node::settings::{LOOPBACK, Poll, Qos, SocketSettings, UnixSocket};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
@@ -400,8 +402,18 @@ impl NodeArguments {
     }
 }
 
+/// Checks values of options that are wrong whatever else is measured.
+fn check(arguments: &NodeArguments) -> Result<(), UsageError> {
+    let mut refusal = refusal_of_process(&arguments.config());
+    if arguments.node_type.types.contains(&NodeType::Multicast) {
+        refusal = refusal.or(interface_index(&arguments.multicast_interface).err());
+    }
+    refusal.map_or(Ok(()), |reason| Err(UsageError(reason)))
+}
+
 /// Runs the benchmark. Returns the exit code.
 pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
+    check(arguments)?;
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)

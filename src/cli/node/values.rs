@@ -30,7 +30,7 @@ pub(crate) fn node_types(text: &str) -> Result<NodeTypes, String> {
         false => match one(part) {
             Ok(found) => Ok(vec![found]),
             Err(refusal) => {
-                Err(not_built(text, NodeType::NOT_BUILT).unwrap_or(format!("{refusal}, all")))
+                Err(not_built(part, NodeType::NOT_BUILT).unwrap_or(format!("{refusal}, all")))
             }
         },
     })?;
@@ -88,9 +88,10 @@ pub(crate) fn inline(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("{text:?} is not a size from 0 bytes to 4 GiB, such as 128 or 1k"))
 }
 
-/// How to get the first of these node-types that a build does not have, if there is one.
-pub(crate) fn not_built(text: &str, not_built: &[&str]) -> Option<String> {
-    let name = text.split(',').find(|name| not_built.contains(name))?;
+/// How to get a node-type, if it is one of these that a build does not have.
+fn not_built(part: &str, not_built: &[&str]) -> Option<String> {
+    let mut names = not_built.iter();
+    let name = names.find(|name| part.trim().eq_ignore_ascii_case(name))?;
     Some(format!(
         "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo build \
          --release --features {name}"
@@ -131,9 +132,9 @@ mod tests {
 
     #[test]
     fn a_node_type_that_a_build_does_not_have_is_refused_with_the_way_to_get_it() {
-        let told = not_built("udp,mqtt", &["zeromq", "mqtt"]).unwrap();
+        let told = not_built(" MQTT", &["zeromq", "mqtt"]).unwrap();
         told.has(&["\"mqtt\"", "package", "--features mqtt"]);
-        assert_eq!(not_built("udp,pipe", &["zeromq", "mqtt"]), None);
+        assert_eq!(not_built("pipe", &["zeromq", "mqtt"]), None);
     }
 
     #[test]

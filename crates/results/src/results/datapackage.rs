@@ -66,21 +66,24 @@ fn name_of(path: &str, number: usize) -> String {
 
 fn resource(name: &str, path: &str, meaning: &str, columns: &[NamedColumn]) -> Value {
     let mut resource = json!({
-        "profile": "tabular-data-resource",
         "name": name,
         "path": path,
         "description": meaning,
         "format": "csv",
-        "mediatype": "text/csv",
         "encoding": "utf-8",
-        "schema": {
-            "fields": columns.iter().map(field).collect::<Vec<_>>(),
-            "missingValues": [""],
-        },
     });
     if path.ends_with(VILLAS) {
-        resource["dialect"] = json!({ "delimiter": "\t" });
+        // Rows have a cell for each value: as many as the settings say, not as the columns.
+        resource["profile"] = "data-resource".into();
         resource["mediatype"] = "text/tab-separated-values".into();
+        resource["dialect"] = json!({ "delimiter": "\t" });
+    } else {
+        resource["profile"] = "tabular-data-resource".into();
+        resource["mediatype"] = "text/csv".into();
+        resource["schema"] = json!({
+            "fields": columns.iter().map(field).collect::<Vec<_>>(),
+            "missingValues": [""],
+        });
     }
     resource
 }
@@ -152,5 +155,12 @@ mod tests {
         assert_eq!([&low["type"], &low["unit"]], ["number", "ns"]);
         assert_eq!(low["hcabench:better"], "lower");
         assert!(low["description"].as_str().unwrap().contains("lower bound"));
+    }
+
+    #[test]
+    fn files_of_villasnode_have_no_schema_since_each_value_is_a_cell() {
+        let of = |path: &str| resource("a", path, "b", &[]);
+        assert_eq!(of("p/in.villas").get("schema"), None);
+        assert!(of("p/in.csv")["schema"]["fields"].is_array());
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connected::Connected;
 use super::fallback::Fallback;
-use super::tcp::TcpSockets;
+use super::tcp::{self, TcpSockets};
 use super::unix::UnixSockets;
 use super::{Maker, NodeError, Settings, Wiring, loopback_interface, multicast, rings, udp};
 use crate::buffer::SharedMemory;
@@ -249,7 +249,9 @@ impl NodeType {
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
             NodeType::Udp => loopback_interface::refusal("--type udp"),
-            NodeType::Tcp => loopback_interface::refusal("--type tcp"),
+            NodeType::Tcp => {
+                loopback_interface::refusal("--type tcp").or_else(|| tcp::refusal(settings))
+            }
             NodeType::Unix => None,
             NodeType::Multicast => multicast::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]

@@ -103,7 +103,11 @@ impl Multicast<'_> {
     }
 }
 
-fn index(name: &str) -> Result<u32, String> {
+/// The kernel's number of an interface.
+///
+/// # Errors
+/// When there is none of this name.
+pub fn index(name: &str) -> Result<u32, String> {
     if_nametoindex(name).map_err(|error| {
         let all = if_nameindex().map(|all| {
             let names = all

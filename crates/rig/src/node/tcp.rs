@@ -38,6 +38,18 @@ impl TcpSockets {
     }
 }
 
+/// Why its sockets cannot have what is asked for, if so. Only this user and this kernel know.
+pub fn refusal(settings: &Settings) -> Option<String> {
+    let sockets = TcpSockets::of(settings);
+    if sockets.busy_poll.is_zero() {
+        return None;
+    }
+    match sockets.open(SockFlag::empty()) {
+        Err(NodeError::Setting(reason)) => Some(reason),
+        _ => None,
+    }
+}
+
 /// The kernel has that time in whole microseconds: never less than asked for.
 fn microseconds(time: Duration) -> libc::c_int {
     libc::c_int::try_from(time.as_nanos().div_ceil(1000)).unwrap_or(libc::c_int::MAX)
@@ -139,6 +151,11 @@ mod tests {
             Ok(socket) => assert_eq!(busy_poll_of(&socket), 50),
             Err(error) => error.to_string().has(&["--tcp-busy-poll 50\u{b5}s"]),
         }
+        let mut settings = Settings::of_words(3);
+        assert_eq!(refusal(&settings), None);
+        settings.sockets.tcp_busy_poll = Duration::from_micros(50);
+        let opened = TcpSockets::of(&settings).open(SockFlag::empty());
+        assert_eq!(refusal(&settings), opened.err().map(|it| it.to_string()));
         assert_eq!(microseconds(Duration::from_nanos(1500)), 2);
         assert_eq!(microseconds(Duration::from_micros(50)), 50);
     }

@@ -15,19 +15,27 @@ pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
     if !point.node_type.takes_broker() {
         return None;
     }
-    match (&config.broker, config.broker_process) {
-        (BrokerChoice::Spawn, None) => {
+    match &config.broker {
+        BrokerChoice::Spawn => {
             cannot_spawn().or_else(|| loopback_interface::refusal("--broker spawn"))
         }
-        (BrokerChoice::Spawn, Some(process)) => Some(format!(
+        BrokerChoice::At(_) => None,
+    }
+}
+
+/// Why the process of a broker is none, if so, whatever is measured.
+pub fn refusal_of_process(config: &Config) -> Option<String> {
+    let process = config.broker_process?;
+    match &config.broker {
+        BrokerChoice::Spawn => Some(format!(
             "--broker-process {process} is impossible with --broker spawn, whose process is known: name the broker that \
              runs by --broker HOST:PORT"
         )),
-        (BrokerChoice::At(_), Some(process)) if Usage::of(process).is_none() => Some(format!(
+        BrokerChoice::At(_) if Usage::of(process).is_none() => Some(format!(
             "--broker-process {process}: no process of this host has this number: find it by pidof, or of a container \
              by docker inspect -f {{{{.State.Pid}}}} NAME"
         )),
-        (BrokerChoice::At(_), _) => None,
+        BrokerChoice::At(_) => None,
     }
 }
 

@@ -23,7 +23,7 @@ pub mod plan;
 pub mod process;
 
 mod analysis;
-mod broker;
+pub mod broker;
 mod ends;
 mod error;
 mod files;

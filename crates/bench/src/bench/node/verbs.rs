@@ -38,7 +38,7 @@ pub(super) fn open(
     let is_named = config.verbs.sender.is_some() || config.verbs.receiver.is_some();
     let fabric = match choose(config) {
         Ok(fabric) => fabric,
-        Err(reason) if may_lack && !is_named => {
+        Err(reason) if may_lack && !is_named && !reason.is_shortage() => {
             plan.without_infiniband(config, &reason.to_string());
             return Ok(None);
         }

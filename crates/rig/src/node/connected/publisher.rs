@@ -1,5 +1,6 @@
 //! The end of connected sockets that sends.
 
+use std::fmt;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -102,7 +103,7 @@ impl<S: Sockets> ConnectedPublisher<S> {
                     };
                     connection.unsent.extend_from_slice(&self.introduction);
                     let sent = connection.flush();
-                    sent.map_err(failed("send to", address, ADVICE))?;
+                    sent.map_err(|error| broken(address, error))?;
                     return Ok(connection);
                 }
                 Err(Errno::EINTR | Errno::EAGAIN | Errno::EINPROGRESS)
@@ -112,21 +113,24 @@ impl<S: Sockets> ConnectedPublisher<S> {
                         return Err(NodeError::GivenUp);
                     }
                 }
+                // It has listened before: its thread, or process, has ended.
+                Err(error @ (Errno::ECONNREFUSED | Errno::ECONNRESET)) => {
+                    return Err(broken(address, error));
+                }
                 Err(error) => return Err(failed("connect to", address, ADVICE)(error)),
             }
         }
     }
+}
 
-    #[cold]
-    fn broken(&self, target: usize, error: Errno) -> NodeError {
-        let address = &self.addresses[target];
-        match error {
-            Errno::EPIPE | Errno::ECONNRESET => NodeError::PeerEnded(format!(
-                "the subscriber at {address} has closed its connection"
-            )),
-            Errno::EMSGSIZE => failed("send to", address, "use fewer --values")(error),
-            error => failed("send to", address, ADVICE)(error),
-        }
+#[cold]
+fn broken(address: &impl fmt::Display, error: Errno) -> NodeError {
+    match error {
+        Errno::EPIPE | Errno::ECONNRESET | Errno::ECONNREFUSED => NodeError::PeerEnded(format!(
+            "the subscriber at {address} has closed its connection"
+        )),
+        Errno::EMSGSIZE => failed("send to", address, "use fewer --values")(error),
+        error => failed("send to", address, ADVICE)(error),
     }
 }
 
@@ -148,7 +152,7 @@ impl<S: Sockets> Node for ConnectedPublisher<S> {
             // All targets get it, or none.
             for target in targets.clone() {
                 let flushed = self.connections[target].flush();
-                if !flushed.map_err(|error| self.broken(target, error))? {
+                if !flushed.map_err(|error| broken(&self.addresses[target], error))? {
                     return Ok(taken);
                 }
             }
@@ -157,7 +161,7 @@ impl<S: Sockets> Node for ConnectedPublisher<S> {
                 match connection.send(&self.frame) {
                     Ok(0) if target == targets.start => return Ok(taken),
                     Ok(sent) => connection.unsent.extend_from_slice(&self.frame[sent..]),
-                    Err(error) => return Err(self.broken(target, error)),
+                    Err(error) => return Err(broken(&self.addresses[target], error)),
                 }
             }
         }
@@ -166,7 +170,7 @@ impl<S: Sockets> Node for ConnectedPublisher<S> {
 
     fn flush(&mut self) -> Result<(), NodeError> {
         for connection in &mut self.connections {
-            // A subscriber that has left wants no more.
+            // A subscriber that has closed its connection gets nothing more.
             if connection.flush().is_err() {
                 connection.unsent.clear();
             }
