@@ -83,8 +83,9 @@ pub(crate) fn serve() -> io::Result<u8> {
         }
         let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
         let outcome = match plan.points.iter().any(is_asked) {
-            false => Err(Failure::Run(format!(
-                "the process of a round does not have the point {}: the machine has changed",
+            // Such as a NUMA node that has too little free memory by now.
+            false => Err(Failure::Shortage(format!(
+                "the process of this round does not have the point {}: what is free of the machine has changed",
                 ask.names.join(", ")
             ))),
             true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {

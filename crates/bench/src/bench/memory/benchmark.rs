@@ -1,5 +1,6 @@
 //! The memory benchmark as the rig runs it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -93,7 +94,28 @@ pub struct MemoryBenchmark {
     sweep: Sweep,
     points: Vec<Point>,
     setting: Option<Setting>,
+    /// Of each place, the node of its memory, and why the controllers there cannot be read, if they cannot.
+    unread: Vec<(Option<u32>, Option<String>)>,
     bench: Option<RoundSetup>,
+}
+
+/// Why memory controllers cannot be read: one reason if all places have the same, else each with its nodes.
+fn unread_in_words(places: &[(Option<u32>, Option<String>)]) -> Option<String> {
+    let (_, first) = places.first()?;
+    if places.iter().all(|(_, reason)| reason == first) {
+        return first.clone();
+    }
+    let mut by_reason = BTreeMap::<&str, BTreeSet<u32>>::new();
+    for (node, reason) in places {
+        if let Some(reason) = reason {
+            by_reason.entry(reason).or_default().extend(node);
+        }
+    }
+    let of_nodes = by_reason.into_iter().map(|(reason, nodes)| {
+        let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
+        format!("memory of node {}: {reason}", nodes.join(", "))
+    });
+    Some(of_nodes.collect::<Vec<_>>().join("; "))
 }
 
 /// What was made for a round.
@@ -101,8 +123,6 @@ pub struct MemoryBenchmark {
 struct RoundSetup {
     bench: MemoryInstruments,
     pages: Vec<PageKind>,
-    /// Why the memory controllers cannot be read, if they cannot.
-    unread: Option<String>,
     /// The same of what translations of addresses take.
     untranslated: Option<String>,
     /// The place that they were made at, by its number.
@@ -123,6 +143,7 @@ impl MemoryBenchmark {
             sweep,
             points: Vec::new(),
             setting: None,
+            unread: Vec::new(),
             bench: None,
         }
     }
@@ -194,7 +215,6 @@ impl MemoryBenchmark {
         };
         let generators = Generators::new(&at.generators, of_generators)?;
         let controllers = self.controllers(at)?;
-        let unread = controllers.as_ref().err().cloned();
         let tlb = TlbCounters::open();
         let untranslated = tlb.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
@@ -207,7 +227,6 @@ impl MemoryBenchmark {
                 tlb: tlb.ok(),
             },
             pages,
-            unread,
             untranslated,
             place,
             size,
@@ -419,9 +438,12 @@ impl Benchmark for MemoryBenchmark {
     fn plan(&mut self) -> Result<Plan, Failure> {
         let setting = Setting::find(&self.config, &self.sweep)?;
         // Refused before anything is made.
+        let mut unread = Vec::new();
         for place in setting.measured() {
-            let _unless_required = self.controllers(place)?;
+            let reason = self.controllers(place)?.err();
+            unread.push((place.memory_node, reason));
         }
+        self.unread = unread;
         let (points, left_out) = points(&self.sweep, &setting.sizes, &setting.places);
         let settings = |point: &Point| rows::settings(point, &setting, &self.config);
         let planned = |(index, point): (usize, &Point)| PlannedPoint {
@@ -466,7 +488,7 @@ impl Benchmark for MemoryBenchmark {
         let largest = self.setting().largest();
         let first = self.points.first().map_or(0, |point| point.place);
         let made = self.make(first, largest)?;
-        let unread = made.unread.clone();
+        let unread = unread_in_words(&self.unread);
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
         let chases: CpuSet = setting.measured().map(|place| place.chase_cpu).collect();
@@ -598,6 +620,22 @@ mod tests {
         assert_eq!(time(2, &off), link + warm + touched);
         assert_eq!(time(2, &point(Pause::Off, 1, true)), link + warm + touched);
         assert_eq!(time_to_touch(mib(1), mib(1), 9), TO_TOUCH * 5);
+    }
+
+    #[test]
+    fn each_reason_why_controllers_are_not_read_is_told_with_its_nodes() {
+        let all = |reasons: [Option<&str>; 3]| {
+            let places = reasons.iter().zip([0, 1, 1]);
+            let places = places.map(|(reason, node)| (Some(node), reason.map(str::to_owned)));
+            unread_in_words(&places.collect::<Vec<_>>())
+        };
+        assert_eq!(all([None; 3]), None);
+        assert_eq!(all([Some("no PMU"); 3]), Some("no PMU".to_owned()));
+        let told = "memory of node 1: no PMU".to_owned();
+        assert_eq!(all([None, Some("no PMU"), Some("no PMU")]), Some(told));
+        let told = all([Some("busy"), Some("no PMU"), Some("busy")]).unwrap();
+        assert_eq!(told, "memory of node 0, 1: busy; memory of node 1: no PMU");
+        assert_eq!(unread_in_words(&[]), None);
     }
 
     fn found(controllers_bytes: u64, tlb: Option<TlbCounts>, cache: Bytes) -> Vec<String> {
