@@ -153,13 +153,14 @@ pub(super) mod tests {
         );
         assert_eq!(points[0].pairs, [[0, 4], [1, 5], [2, 6], [3, 7]]);
         assert_eq!(points[1].pairs[0], [0, 1]);
-        // Of a machine whose kernel reports neither caches nor sockets.
+        // Of a machine whose kernel reports no caches, and of one that reports nothing.
         let machine = Machine::new(1, 2, 1);
-        let points = all(&machine);
-        assert_eq!(
-            (points.len(), points[0].to_string()),
-            (1, UNKNOWN.to_owned())
-        );
+        let names = || Vec::from_iter(all(&machine).iter().map(Point::to_string));
+        assert_eq!(names(), ["other-core"]);
+        for cpu in 0..2 {
+            machine.without(&format!("sys/devices/system/cpu/cpu{cpu}/topology"));
+        }
+        assert_eq!(names(), [UNKNOWN]);
     }
 
     #[test]
