@@ -1,7 +1,10 @@
 """What a node-type adds to what it is made of."""
 
+import contextlib
+import re
 import subprocess
 import sys
+import time
 
 import compare
 import results
@@ -83,3 +86,54 @@ def timer(rounds):
 
     print("\nsteps missed of 1000000 at 100 kHz")
     return compare.judge(compare.of_medians(*compare.turns(rounds, ours, theirs, "C", "steps")), most=1)
+
+
+@contextlib.contextmanager
+def sockperf_server(*options):
+    """While sockperf answers on the loopback, on the second CPU."""
+    command = ["taskset", "-c", "1", "sockperf", "server", "-i", "127.0.0.1", "--nonblocked", *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as one:
+        time.sleep(1)
+        try:
+            yield
+        finally:
+            one.terminate()
+
+
+def half_round_trip_us(*options):
+    """The median of sockperf, and that it lost nothing."""
+    with sockperf_server(*options):
+        said = compare.run("taskset", "-c", "0", "sockperf", "ping-pong", "-i", "127.0.0.1", "--nonblocked", *options,
+                           "-m", BYTES, "--mps", RATE, "-t", MESSAGES // RATE + 1)
+    lost = re.search(r"dropped messages = (\d+); # duplicated messages = (\d+)", said)
+    median = re.search(r"percentile 50\.000 = +([\d.]+)", said)
+    if not median or not lost or any(map(int, lost.groups())):
+        sys.exit(f"{said}sockperf: no median, or messages were lost")
+    return float(median.group(1))
+
+
+@compare.measurement("medians of the node-types udp and tcp against half of a round trip of sockperf",
+                     setup="run bench", rounds=compare.rounds(7))
+def compare_sockperf(rounds):
+    """The node-types udp and tcp against sockperf ping-pong (Debian's package) over the loopback, in turn: 64 bytes,
+    1000 times a second, both ends poll without sleep on CPUs of their own, TCP_NODELAY. Prints the medians and the
+    ratio of these.
+
+    One way lie in it: the system call that sends, the kernel's loopback up to the other socket, and the call that
+    finds the datagram or the bytes. Half of a round trip holds half of what two programs do between a message and its
+    answer beside that, and its second half finds the socket of the first CPU warm. A sample of hcabench carries its
+    stamp and is copied to and from a pool, and its subscriber takes a stamp. Over TCP it follows its length, and is
+    read in as large a piece as there is. Exit code 1 where the ratio is not from 0.8 to 1.25.
+    """
+    all_met = True
+    for name, options in (("udp", []), ("tcp", ["--tcp"])):
+        node = ["node", "--type", name, "--rate", RATE, "--values", VALUES, "--count", MESSAGES, "--warmup", "500ms"]
+
+        def ours(node=node):
+            row = compare.summary(*node)
+            return results.time_us(row, "latency_p50_ns", "messages_received", MESSAGES)
+
+        print(f"\n{name} against sockperf ping-pong {' '.join(options)}")
+        figures = compare.turns(rounds, ours, lambda options=options: half_round_trip_us(*options), "sockperf")
+        all_met &= compare.judge(compare.of_medians(*figures), least=0.8, most=1.25)
+    return all_met
