@@ -96,7 +96,7 @@ fn pairs_of_cores_are_measured_as_far_as_there_are() {
     assert!(!measured.is_empty());
     // Each kind is one or the other.
     let all: BTreeSet<&String> = measured.iter().chain(&left_out).collect();
-    assert_eq!((all.len(), measured.len() + left_out.len()), (6, 6));
+    assert_eq!((all.len(), measured.len() + left_out.len()), (7, 7));
     for point in document["points"].as_array().unwrap() {
         assert_ne!(point["sender_cpu"], point["receiver_cpu"]);
     }

@@ -225,7 +225,7 @@ mod tests {
         let machine = Machine::new(2, 2, 2);
         check(
             &machine.topology(),
-            "smt-siblings 1 5, other-core 0 1, other-socket 1 2",
+            "smt-siblings 1 5, other-core 2 3, other-socket 1 2",
         );
         // Two CPUs whose siblings are not reported may share a core.
         for cpu in 0..8 {
