@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::node::{ends, node, start};
 use common::{Row, number, rows};
-use hcabench::node::broker::Broker;
+use hcabench::node::broker::{Broker, MOSQUITTO};
 use nix::sys::signal::Signal;
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -169,7 +169,7 @@ fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
 #[test]
 fn the_broker_and_mosquitto_sub_count_the_same() {
     let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     let (mut child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario fan-out --publishers 2 --subscribers 2 --rate 200 --count 100 --warmup \
@@ -284,7 +284,7 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
 #[test]
 fn a_broker_that_stands_still_shows_in_the_latency() {
     let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     let (_child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
@@ -307,7 +307,7 @@ fn a_broker_that_stands_still_shows_in_the_latency() {
 #[test]
 fn a_broker_that_runs_is_measured_by_its_process() {
     let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     let (address, process) = (broker.address(), broker.id());
     let run = "--type mqtt --rate 200 --count 400 --warmup 300ms";
     let words = format!("{run} --broker {address} --broker-process {process}");
@@ -421,7 +421,7 @@ fn gone_after(clients: usize, broker: &Broker) -> u16 {
 
 #[test]
 fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     for clients in [1, 2] {
         let folder = &*temporary("");
         let port = gone_after(clients, &broker);
