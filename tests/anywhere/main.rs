@@ -39,6 +39,13 @@ mod node_broker;
 mod node_command;
 mod node_processes;
 mod node_results;
+#[cfg(all(
+    feature = "mqtt",
+    feature = "nats",
+    feature = "redis",
+    feature = "zeromq"
+))]
+mod node_servers;
 mod outputs;
 mod plot_command;
 mod queue_command;

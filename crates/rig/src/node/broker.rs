@@ -237,7 +237,7 @@ impl Broker {
             // Its output only helps.
             let _ = errors.read_to_string(&mut told);
         }
-        // Where a signal has ended it, it has had no say.
+        // Where a signal has ended it, it had no last line.
         let last = told
             .trim()
             .lines()

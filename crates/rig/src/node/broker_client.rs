@@ -176,7 +176,6 @@ pub(super) fn name_of_subscriber(prefix: &str, wiring: &Wiring, subscriber: u32)
 #[cfg(all(test, any(feature = "nats", feature = "redis")))]
 mod tests {
     use super::*;
-    use crate::rig::named::Named as _;
 
     #[test]
     fn each_subscriber_asks_for_those_that_it_is_to_receive() {

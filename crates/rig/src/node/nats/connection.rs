@@ -29,7 +29,7 @@ pub(super) struct NatsConnection {
 #[derive(Debug, Default)]
 struct ConnectionState {
     ended: AtomicBool,
-    /// What the server said.
+    /// The error that the server has sent.
     reason: Mutex<Option<String>>,
 }
 

@@ -75,7 +75,6 @@ impl Maker for Redis<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::named::Named as _;
     use crate::testing::Has as _;
 
     #[test]
