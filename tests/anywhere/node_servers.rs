@@ -96,6 +96,21 @@ fn answer_of_redis(broker: &Broker, command: &str) -> String {
     line(&mut stream).unwrap()
 }
 
+/// Waits until samples are being sent: of Redis, commands.
+fn await_samples(broker: &Broker, program: &BrokerProgram) {
+    const MANY: usize = 200;
+    if *program == NATS_SERVER {
+        let seen = all_samples(broker, program);
+        assert_eq!(seen.iter().take(MANY).count(), MANY);
+        return;
+    }
+    let mut stream = connect(broker);
+    stream.get_mut().write_all(b"MONITOR\r\n").unwrap();
+    for _ in 0..MANY {
+        line(&mut stream).unwrap();
+    }
+}
+
 #[test]
 fn others_see_the_same_samples() {
     for (node_type, program) in [("nats", &NATS_SERVER), ("redis", &REDIS_SERVER)] {
@@ -156,12 +171,12 @@ fn what_there_is_no_room_for_is_refused() {
         let folder = &*temporary("");
         let broker = Broker::spawn(program, || true).unwrap();
         let words = format!(
-            "--type {node_type} --broker {} --rate 2k --values 4096 --count 8000 --warmup 100ms --drain 10s \
+            "--type {node_type} --broker {} --rate 1k --values 4096 --count 4000 --warmup 100ms --drain 10s \
              --send-queue 8 --after-miss catch-up",
             broker.address()
         );
         let running = start(folder, &words);
-        std::thread::sleep(Duration::from_secs(1));
+        await_samples(&broker, program);
         send(Signal::SIGSTOP, broker.id());
         std::thread::sleep(Duration::from_secs(2));
         send(Signal::SIGCONT, broker.id());
@@ -171,7 +186,7 @@ fn what_there_is_no_room_for_is_refused() {
         assert!(count("messages_refused") > 0, "{row:?}");
         assert_eq!(
             count("messages_sent") + count("messages_refused"),
-            8000,
+            4000,
             "{row:?}"
         );
         assert_eq!(
