@@ -23,6 +23,8 @@ mod container_limits;
 mod cores_command;
 #[cfg(feature = "rdma")]
 mod devices_report;
+// Pages describe the program that packages have.
+#[cfg(feature = "packaged")]
 mod documentation;
 mod fabric_results;
 mod findings_command;
