@@ -23,6 +23,8 @@ mod container_limits;
 mod cores_command;
 #[cfg(feature = "rdma")]
 mod devices_report;
+// Pages describe the program that packages have.
+#[cfg(feature = "packaged")]
 mod documentation;
 mod fabric_results;
 mod findings_command;
@@ -39,6 +41,13 @@ mod node_broker;
 mod node_command;
 mod node_processes;
 mod node_results;
+#[cfg(all(
+    feature = "mqtt",
+    feature = "nats",
+    feature = "redis",
+    feature = "zeromq"
+))]
+mod node_servers;
 mod outputs;
 mod plot_command;
 mod queue_command;

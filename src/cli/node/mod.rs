@@ -27,7 +27,7 @@ use crate::driver::arguments::{FindRateArguments, SweepArguments};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::multicast::index as interface_index;
-use crate::node::settings::{LOOPBACK, Poll, Qos, SocketSettings, UnixSocket};
+use crate::node::settings::{LOOPBACK, Poll, Qos, RedisKind, SocketSettings, UnixSocket};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
@@ -180,7 +180,12 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
     pub qos: Qos,
 
-    /// Use this broker of mqtt: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
+    /// Pass samples on with redis by: pubsub (channels), streams
+    #[arg(long, value_name = "KIND", default_value = "pubsub", value_parser = one::<RedisKind>, help_heading = "Nodes")]
+    pub redis_kind: RedisKind,
+
+    /// Use this broker of mqtt, nats or redis: HOST:PORT, or spawn, which starts mosquitto, nats-server or redis-server
+    /// on the loopback for each run
     #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
     pub broker: BrokerChoice,
 
@@ -325,6 +330,7 @@ impl NodeArguments {
                 fallback: self.fallback,
             },
             qos: self.qos,
+            redis_kind: self.redis_kind,
             broker: self.broker.clone(),
             broker_process: self.broker_process,
             zeromq_port: self.zeromq_port,
@@ -390,6 +396,23 @@ impl NodeArguments {
         })
     }
 
+    /// # Errors
+    /// When one broker is to serve node-types that take different ones.
+    fn check_broker(&self) -> Result<(), UsageError> {
+        let types = self.node_type.types.iter();
+        let types: Vec<&str> = (types.filter(|it| it.broker().is_some()))
+            .map(|it| it.name())
+            .collect();
+        match &self.broker {
+            BrokerChoice::At(address) if types.len() > 1 => Err(UsageError(format!(
+                "--broker {address} is impossible with --type {}: each of these takes a different broker; measure one \
+                 of them, or use --broker spawn",
+                types.join(",")
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether there is nothing to measure with without RDMA devices.
     fn needs_devices(&self) -> bool {
         let named = self.node_type.types.contains(&NodeType::InfiniBand);
@@ -398,6 +421,7 @@ impl NodeArguments {
 
     /// What is to be measured.
     pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
+        self.check_broker()?;
         Ok(Assignment::Node(self.config(), self.points()?))
     }
 }

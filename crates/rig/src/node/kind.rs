@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "mqtt", feature = "nats", feature = "redis"))]
+use super::broker;
+use super::broker::BrokerProgram;
 use super::connected::Connected;
 use super::fallback::Fallback;
 use super::tcp::{self, TcpSockets};
@@ -34,6 +37,12 @@ pub enum NodeType {
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]
     Mqtt,
+    /// By way of a server of NATS: [`nats`](super::nats).
+    #[cfg(feature = "nats")]
+    Nats,
+    /// By way of a server of Redis: [`redis`](super::redis).
+    #[cfg(feature = "redis")]
+    Redis,
     /// Messages of libzmq: [`zeromq`](super::zeromq).
     #[cfg(feature = "zeromq")]
     Zeromq,
@@ -51,6 +60,10 @@ impl Named for NodeType {
         NodeType::Zeromq,
         #[cfg(feature = "mqtt")]
         NodeType::Mqtt,
+        #[cfg(feature = "nats")]
+        NodeType::Nats,
+        #[cfg(feature = "redis")]
+        NodeType::Redis,
         NodeType::Loopback,
     ];
 
@@ -65,6 +78,10 @@ impl Named for NodeType {
             NodeType::Multicast => "multicast",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "mqtt",
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "nats",
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "redis",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "zeromq",
         }
@@ -107,6 +124,10 @@ impl NodeType {
         "zeromq",
         #[cfg(not(feature = "mqtt"))]
         "mqtt",
+        #[cfg(not(feature = "nats"))]
+        "nats",
+        #[cfg(not(feature = "redis"))]
+        "redis",
     ];
 
     /// Hands the node-type to `user` as its own type.
@@ -157,6 +178,18 @@ impl NodeType {
                 settings,
                 prefix: by.name,
             }),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => user.with(&super::nats::Nats {
+                wiring,
+                settings,
+                prefix: by.name,
+            }),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => user.with(&super::redis::Redis {
+                wiring,
+                settings,
+                prefix: by.name,
+            }),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 super::zeromq::load().map_err(NodeError::Setting)?;
@@ -179,6 +212,11 @@ impl NodeType {
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
+            // The same; a thread looks for the address of a name.
+            #[cfg(feature = "nats")]
+            NodeType::Nats => (ends, 4 * ends + 4),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => (ends, 4 * ends + 4),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 let (threads, files) = super::zeromq::needs(ends, connections);
@@ -217,17 +255,25 @@ impl NodeType {
             NodeType::Multicast => "network",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "broker",
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "broker",
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "broker",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "library",
         }
     }
 
-    /// Whether its samples go by way of a broker.
-    pub fn takes_broker(self) -> bool {
+    /// The program of the broker by way of which its samples go, if they do.
+    pub fn broker(self) -> Option<&'static BrokerProgram> {
         match self {
             #[cfg(feature = "mqtt")]
-            NodeType::Mqtt => true,
-            _ => false,
+            NodeType::Mqtt => Some(&broker::MOSQUITTO),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => Some(&broker::NATS_SERVER),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => Some(&broker::REDIS_SERVER),
+            _ => None,
         }
     }
 
@@ -256,6 +302,10 @@ impl NodeType {
             NodeType::Multicast => multicast::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
+            #[cfg(feature = "nats")]
+            NodeType::Nats => None,
+            #[cfg(feature = "redis")]
+            NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => (super::zeromq::load().err())
                 .or_else(|| loopback_interface::refusal("--type zeromq")),
@@ -295,6 +345,10 @@ impl NodeType {
             }
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "async-nats 0.51, and a server of NATS".to_owned(),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "redis 1.8, and a server of Redis".to_owned(),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
         }
@@ -318,6 +372,16 @@ impl NodeType {
             NodeType::Mqtt => {
                 "the channel of the client and the thread that writes from it, TCP with TCP_NODELAY to the broker, the \
                  broker, TCP from there, and the event loop of the client, which the subscriber's thread drives"
+            }
+            #[cfg(feature = "nats")]
+            NodeType::Nats => {
+                "the channel of the client and its task that writes, TCP with TCP_NODELAY to the server, the server, TCP \
+                 from there, and the client's task that reads; each end's thread drives its client"
+            }
+            #[cfg(feature = "redis")]
+            NodeType::Redis => {
+                "PUBLISH or XADD by the client's task, TCP with TCP_NODELAY to the server, the server, TCP from there, \
+                 and the client's task that reads; each end's thread drives its client"
             }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {

@@ -14,17 +14,22 @@
 //! | [`error`] | what can go wrong in any of them |
 //! | [`rings`] | rings of our queue `baton-demoting`, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
-//! | [`broker`] | mosquitto as a child, for `mqtt` |
+//! | [`broker`] | a broker as a child, for `mqtt`, `nats` and `redis` |
+//! | `broker_client` | what their clients share |
 //! | [`connected`] | connected sockets, for `tcp` and `unix` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`loopback_interface`] | whether it is up |
 //! | [`multicast`] | datagrams to groups |
+//! | `nats` | by way of a server of NATS; feature `nats` |
+//! | `redis` | by way of a server of Redis; feature `redis` |
 //! | [`tcp`] | connections of TCP over the loopback |
 //! | [`udp`] | datagrams over the loopback |
 //! | [`unix`] | Unix sockets |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod broker;
+#[cfg(any(feature = "mqtt", feature = "nats", feature = "redis"))]
+mod broker_client;
 pub mod connected;
 pub mod error;
 pub mod fallback;
@@ -35,7 +40,11 @@ pub mod loopback_interface;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 pub mod multicast;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod pool;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod rings;
 pub mod settings;
 mod socket_option;

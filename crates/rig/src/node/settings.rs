@@ -43,6 +43,16 @@ named! {
     }
 }
 
+named! {
+    /// By what Redis passes samples on.
+    RedisKind {
+        /// Channels.
+        PubSub = "pubsub",
+        /// Streams.
+        Streams = "streams",
+    }
+}
+
 /// The name of the loopback interface.
 pub const LOOPBACK: &str = "lo";
 
@@ -102,7 +112,9 @@ pub struct Settings {
     pub timeout: Duration,
     /// Of the node-type mqtt: what the broker promises.
     pub qos: Qos,
-    /// Of the same: the broker.
+    /// Of the node-type redis: by what it passes samples on.
+    pub redis_kind: RedisKind,
+    /// Of the node-types that take one: the broker.
     pub broker: Option<BrokerAddress>,
     /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
     /// it they are free ones.
@@ -126,6 +138,7 @@ impl Settings {
             receive_queue: 512,
             timeout: Duration::from_secs(10),
             qos: Qos::AtMostOnce,
+            redis_kind: RedisKind::PubSub,
             broker: None,
             zeromq_port: None,
             sockets: SocketSettings::default(),

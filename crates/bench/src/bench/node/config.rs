@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
-use crate::node::settings::{BrokerAddress, Poll, Qos, SocketSettings};
+use crate::node::settings::{BrokerAddress, Poll, Qos, RedisKind, SocketSettings};
 use crate::rig::named::{Named, named};
 use crate::rig::ports::{PortRequest, UcRouteRequest};
 use crate::time::ClockKind;
@@ -151,6 +151,8 @@ pub struct Config {
     pub verbs: VerbsConfig,
     /// See [`Settings`](crate::node::Settings).
     pub qos: Qos,
+    /// See [`Settings`](crate::node::Settings).
+    pub redis_kind: RedisKind,
     /// Who distributes, where a broker does.
     pub broker: BrokerChoice,
     /// The process of a broker that runs, whose processor time and memory are of interest.

@@ -54,6 +54,7 @@ impl Point {
             },
             timeout: config.timeout,
             qos: config.qos,
+            redis_kind: config.redis_kind,
             // It is known once it runs.
             broker: None,
             zeromq_port: config.zeromq_port,

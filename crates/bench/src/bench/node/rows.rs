@@ -31,10 +31,6 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::VALUES, point.values)
         .set(&columns::SAMPLE, sample_bytes(point))
         .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
-        .set(
-            &columns::QOS,
-            (point.node_type.takes_broker()).then_some(config.qos as u64),
-        )
         .set(&columns::TIMER, config.timer.name())
         .set(&columns::POLL, config.poll.name())
         .set(&columns::AFTER_MISS, config.after_miss.name())
@@ -45,6 +41,14 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
     let sockets = &config.sockets;
     match point.node_type {
+        #[cfg(feature = "mqtt")]
+        NodeType::Mqtt => {
+            record.set(&columns::QOS, config.qos as u64);
+        }
+        #[cfg(feature = "redis")]
+        NodeType::Redis => {
+            record.set(&columns::REDIS_KIND, config.redis_kind.name());
+        }
         NodeType::Tcp => {
             let busy_poll = sockets.tcp_busy_poll.as_nanos() as u64;
             record

@@ -11,7 +11,7 @@ use super::super::task::LogRoom;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
-use crate::node::settings::{Poll, Qos, SocketSettings};
+use crate::node::settings::{Poll, Qos, RedisKind, SocketSettings};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
 use crate::rig::ports::UcRouteRequest;
@@ -97,6 +97,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
                 fallback: None,
             },
             qos: Qos::AtMostOnce,
+            redis_kind: RedisKind::PubSub,
             broker: BrokerChoice::Spawn,
             broker_process: None,
             zeromq_port: None,

@@ -1,0 +1,79 @@
+//! What publishers and subscribers of Redis share: a client, and its connection.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo as _, RedisError, RedisResult};
+
+use crate::node::broker_client::{ClientRuntime, broker, lost};
+use crate::node::settings::BrokerAddress;
+use crate::node::{NodeError, Settings};
+
+/// How much longer than `--timeout` the client itself waits: the thread that waits for it gives up first, and reports
+/// it.
+const LONGER: Duration = Duration::from_secs(2);
+/// The field of an entry of a stream.
+pub(super) const FIELD: &str = "sample";
+
+/// The client of an end.
+#[derive(Debug)]
+pub(super) struct RedisClient {
+    pub(super) runtime: ClientRuntime,
+    pub(super) broker: BrokerAddress,
+    pub(super) timeout: Duration,
+    client: Client,
+    requests: usize,
+}
+
+impl RedisClient {
+    /// A client with this many requests under way at most.
+    pub(super) fn new(settings: &Settings, requests: usize) -> Result<Self, NodeError> {
+        let broker = broker(settings)?.clone();
+        let open = || {
+            let server = format!("redis://{broker}").into_connection_info()?;
+            Client::open(server.set_tcp_settings(TcpSettings::default().set_nodelay(true)))
+        };
+        let client = open().map_err(|error: RedisError| {
+            NodeError::Setting(format!("--broker {broker}: {error}: use HOST:PORT"))
+        })?;
+        Ok(RedisClient {
+            runtime: ClientRuntime::new()?,
+            broker,
+            timeout: settings.timeout,
+            client,
+            requests,
+        })
+    }
+
+    /// Connects, for commands.
+    pub(super) async fn commands(&self) -> RedisResult<MultiplexedConnection> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.timeout.saturating_add(LONGER)))
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(self.requests);
+        let client = &self.client;
+        client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+    }
+
+    /// Connects, and asks for what is sent to a channel.
+    pub(super) async fn subscription(
+        &self,
+        channel: &str,
+    ) -> RedisResult<redis::aio::PubSubStream> {
+        let mut connection = self.client.get_async_pubsub().await?;
+        connection.subscribe(channel).await?;
+        Ok(connection.into_on_message())
+    }
+
+    /// A command has failed.
+    pub(super) fn failed(&self, error: &RedisError) -> NodeError {
+        let at = &self.broker;
+        NodeError::Gone(match error.is_unrecoverable_error() {
+            true => lost(at, error),
+            false => format!("the broker at {at} refuses a command: {error}"),
+        })
+    }
+}
