@@ -16,6 +16,8 @@
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`broker`] | mosquitto as a child, for `mqtt` |
 //! | [`connected`] | connected sockets, for `tcp` and `unix` |
+//! | `grpc` | streams of gRPC by tonic; feature `grpc` |
+//! | `iceoryx2` | publish-subscribe of iceoryx2 in shared memory; feature `iceoryx2` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`loopback_interface`] | whether it is up |
 //! | [`multicast`] | datagrams to groups |
@@ -28,6 +30,10 @@ pub mod broker;
 pub mod connected;
 pub mod error;
 pub mod fallback;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(feature = "iceoryx2")]
+pub mod iceoryx2;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;
