@@ -121,6 +121,12 @@ cross_for_aarch64() {
     export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
 }
 
+# The cargo features of packages beside the default ones: node-types by libraries that take long to build.
+# shellcheck disable=SC2034 # used by those who source this
+package_features=iceoryx2,grpc
+# Those that build_program builds with.
+features=
+
 # Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and exports that
 # variable.
 build_program() {
@@ -136,7 +142,7 @@ build_program() {
         before=$(stat -c %Y -- "$program" 2>/dev/null) ||
             say "building hcabench, which takes some minutes the first time"
         "$cargo" build "${quiet[@]}" --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
-            --target-dir "$target" || fail "hcabench could not be built"
+            --features "$features" --target-dir "$target" || fail "hcabench could not be built"
         [[ $before == "$(stat -c %Y -- "$program")" ]] ||
             say "built hcabench in $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
     fi

@@ -73,6 +73,12 @@ fn types() -> String {
     if cfg!(feature = "mqtt") {
         types.push("mqtt");
     }
+    if cfg!(feature = "iceoryx2") {
+        types.push("iceoryx2");
+    }
+    if cfg!(feature = "grpc") {
+        types.push("grpc");
+    }
     types.join(",")
 }
 

@@ -12,7 +12,7 @@ use crate::host::interrupt::BlockedSignals;
 /// Those before the real-time ones.
 const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
 
-/// When the library makes shared memory for the first time, it sets handlers of its own for SIGINT, SIGTERM, SIGABRT
+/// When the library makes shared memory for the first time, it sets its handlers for SIGINT, SIGTERM, SIGABRT
 /// and others, and never puts back what was there. It does so here, and those of this program are put back at once.
 ///
 /// # Errors
