@@ -209,9 +209,10 @@ impl NodeType {
             // A publisher has a thread; a runtime has three files, a subscriber listens, a connection is two sockets.
             #[cfg(feature = "grpc")]
             NodeType::Grpc => (ends, 4 * ends + 2 * connections),
-            // A node locks a file. Some are open for a moment while memory is mapped.
+            // A node has four, and so has each service that it opens: a publisher one for each subscriber at most. A
+            // connection has three. All stay open.
             #[cfg(feature = "iceoryx2")]
-            NodeType::Iceoryx2 => (0, ends + 4),
+            NodeType::Iceoryx2 => (0, 8 * ends + 7 * connections),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),

@@ -19,10 +19,10 @@ use std::io;
 
 use iceoryx2::config::Config;
 use iceoryx2::node::NodeBuilder;
-use iceoryx2::port::SendError;
+use iceoryx2::port::backpressure_strategy::BackpressureStrategy;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
-use iceoryx2::port::{LoanError, backpressure_strategy::BackpressureStrategy};
+use iceoryx2::port::{DegradationAction, LoanError, SendError};
 use iceoryx2::prelude::{FileName, LogLevel, Path, SemanticString as _, set_log_level};
 use iceoryx2::service::ipc::Service;
 use iceoryx2::service::port_factory::PortFactory as _;
@@ -213,6 +213,7 @@ impl Maker for Iceoryx2<'_> {
                 .initial_max_slice_len(bytes)
                 .max_loaned_samples(1)
                 .backpressure_strategy(BackpressureStrategy::DiscardData)
+                .set_degradation_handler(|_, _| DegradationAction::DegradeAndFail)
                 .create();
             let port = port.map_err(failed("make", "a publisher of iceoryx2"))?;
             Ok(Target { port, channel })
@@ -233,7 +234,10 @@ impl Maker for Iceoryx2<'_> {
 
     fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Iceoryx2Subscriber, ()), NodeError> {
         let channels = self.channels(std::iter::once(number))?;
-        let port = channels[0].subscriber_builder().create();
+        let port = channels[0]
+            .subscriber_builder()
+            .set_degradation_handler(|_, _| DegradationAction::DegradeAndFail)
+            .create();
         let port = port.map_err(failed("make", "a subscriber of iceoryx2"))?;
         Ok((Iceoryx2Subscriber { port }, ()))
     }
