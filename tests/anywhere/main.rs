@@ -39,6 +39,8 @@ mod memory_load;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;
+#[cfg(any(feature = "iceoryx2", feature = "grpc"))]
+mod node_libraries;
 mod node_processes;
 mod node_results;
 #[cfg(all(

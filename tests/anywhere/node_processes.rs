@@ -79,6 +79,12 @@ fn types() -> String {
     if cfg!(feature = "redis") {
         types.push("redis");
     }
+    if cfg!(feature = "iceoryx2") {
+        types.push("iceoryx2");
+    }
+    if cfg!(feature = "grpc") {
+        types.push("grpc");
+    }
     types.join(",")
 }
 

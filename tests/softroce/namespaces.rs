@@ -109,6 +109,8 @@ fn node_types_that_need_the_loopback_interface_name_it() {
         ("multicast", "--type multicast"),
         #[cfg(feature = "zeromq")]
         ("zeromq", "--type zeromq"),
+        #[cfg(feature = "grpc")]
+        ("grpc", "--type grpc"),
         #[cfg(feature = "mqtt")]
         ("mqtt", "--broker spawn"),
         #[cfg(feature = "nats")]

@@ -34,6 +34,12 @@ pub enum NodeType {
     Unix,
     /// Datagrams to groups: [`multicast`].
     Multicast,
+    /// Calls of gRPC: [`grpc`](super::grpc).
+    #[cfg(feature = "grpc")]
+    Grpc,
+    /// Shared memory by its library: [`iceoryx2`](super::iceoryx2).
+    #[cfg(feature = "iceoryx2")]
+    Iceoryx2,
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]
     Mqtt,
@@ -56,6 +62,10 @@ impl Named for NodeType {
         NodeType::Tcp,
         NodeType::Unix,
         NodeType::Multicast,
+        #[cfg(feature = "iceoryx2")]
+        NodeType::Iceoryx2,
+        #[cfg(feature = "grpc")]
+        NodeType::Grpc,
         #[cfg(feature = "zeromq")]
         NodeType::Zeromq,
         #[cfg(feature = "mqtt")]
@@ -76,6 +86,10 @@ impl Named for NodeType {
             NodeType::Tcp => "tcp",
             NodeType::Unix => "unix",
             NodeType::Multicast => "multicast",
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "grpc",
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "iceoryx2",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "mqtt",
             #[cfg(feature = "nats")]
@@ -128,6 +142,10 @@ impl NodeType {
         "nats",
         #[cfg(not(feature = "redis"))]
         "redis",
+        #[cfg(not(feature = "iceoryx2"))]
+        "iceoryx2",
+        #[cfg(not(feature = "grpc"))]
+        "grpc",
     ];
 
     /// Hands the node-type to `user` as its own type.
@@ -172,6 +190,18 @@ impl NodeType {
                 settings,
                 name: by.name,
             }),
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => user.with(&super::grpc::Grpc {
+                wiring,
+                settings,
+                name: by.name,
+            }),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => user.with(&super::iceoryx2::Iceoryx2 {
+                wiring,
+                settings,
+                name: by.name,
+            }),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => user.with(&super::mqtt::Mqtt {
                 wiring,
@@ -209,6 +239,13 @@ impl NodeType {
             // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
             // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
             NodeType::InfiniBand => (ends, 5 + 3 * ends),
+            // A publisher has a thread; a runtime has three files, a subscriber listens, a connection is two sockets.
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => (ends, 4 * ends + 2 * connections),
+            // A node has four, and so has each service that it opens: a publisher one for each subscriber at most. A
+            // connection has three. All stay open.
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => (0, 8 * ends + 7 * connections),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
@@ -238,6 +275,9 @@ impl NodeType {
         match self {
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => true,
+            // So does its shared memory, where there is no room.
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => true,
             _ => false,
         }
     }
@@ -252,6 +292,8 @@ impl NodeType {
             | NodeType::Udp
             | NodeType::Tcp
             | NodeType::Unix => "sender",
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "sender",
             NodeType::Multicast => "network",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "broker",
@@ -259,6 +301,8 @@ impl NodeType {
             NodeType::Nats => "broker",
             #[cfg(feature = "redis")]
             NodeType::Redis => "broker",
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "library",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "library",
         }
@@ -300,6 +344,10 @@ impl NodeType {
             }
             NodeType::Unix => None,
             NodeType::Multicast => multicast::refusal(wiring, settings),
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => loopback_interface::refusal("--type grpc"),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => super::iceoryx2::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
             #[cfg(feature = "nats")]
@@ -331,6 +379,8 @@ impl NodeType {
     pub fn memory(self, wiring: &Wiring, settings: &Settings) -> u64 {
         match self {
             NodeType::Loopback | NodeType::Shmem => rings::bytes(wiring, settings).0,
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => super::iceoryx2::bytes(wiring, settings),
             _ => 0,
         }
     }
@@ -343,6 +393,10 @@ impl NodeType {
             NodeType::Udp | NodeType::Tcp | NodeType::Unix | NodeType::Multicast => {
                 "the kernel".to_owned()
             }
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "tonic 0.14".to_owned(),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "iceoryx2 0.10".to_owned(),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
             #[cfg(feature = "nats")]
@@ -367,6 +421,15 @@ impl NodeType {
             NodeType::Unix => "send, the queue of the other socket, and recv",
             NodeType::Multicast => {
                 "sendto, the kernel's way over the interface, its copies for the members of the group, and recv"
+            }
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => {
+                "a channel to the thread of the client, HTTP/2 over TCP with TCP_NODELAY over the loopback, and the runtime \
+                 of the server, which the subscriber's thread drives"
+            }
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => {
+                "copying into a sample lent by the library, a queue of its shared memory, and copying out"
             }
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => {

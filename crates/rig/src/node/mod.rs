@@ -17,6 +17,8 @@
 //! | [`broker`] | a broker as a child, for `mqtt`, `nats` and `redis` |
 //! | `broker_client` | what their clients share |
 //! | [`connected`] | connected sockets, for `tcp` and `unix` |
+//! | `grpc` | streams of gRPC by tonic; feature `grpc` |
+//! | `iceoryx2` | publish-subscribe of iceoryx2 in shared memory; feature `iceoryx2` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`loopback_interface`] | whether it is up |
 //! | [`multicast`] | datagrams to groups |
@@ -33,6 +35,10 @@ mod broker_client;
 pub mod connected;
 pub mod error;
 pub mod fallback;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(feature = "iceoryx2")]
+pub mod iceoryx2;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;

@@ -129,6 +129,11 @@ impl ClockUser for NodeRun<'_> {
             name: unique_name(),
             shares_cpu: self.placement.shares_cpu(),
         };
+        // Dropped last, when all ends have gone.
+        #[cfg(feature = "iceoryx2")]
+        let _files = (point.node_type == NodeType::Iceoryx2)
+            .then(|| crate::node::iceoryx2::RunFiles::new(&common.name))
+            .transpose()?;
         let epoch = common.epoch;
         let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
         let setup = Setup {
