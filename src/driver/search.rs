@@ -5,16 +5,18 @@
 //! ([`RateSearch`]), so that a run that is resumed goes on as if it had not been interrupted.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::row::{Row, is_complete};
 use crate::arguments::UsageError;
-use crate::arguments::conditions::{Conditions, SearchedFigure};
+use crate::arguments::conditions::{Conditions, SearchedFigure, conditions};
 use crate::results::Record;
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::RATE_NOT_FOUND;
 use crate::results::schema::{Schema, SearchedRate};
+use crate::results::text::printable_path;
 use crate::results::units;
 use crate::rig::benchmark::Plan;
 use crate::stats::rate_search::{self, Answer, Limit, RateSearch, Step};
@@ -292,6 +294,8 @@ impl Searches {
             at,
             document: json!({
                 "conditions": self.conditions.to_string(),
+                "of": family.name,
+                "setting": self.by.rate.name,
                 "found": is_found,
                 "rate_per_s": holds.filter(|_| is_found).map(|it| family.rates[it]),
                 "probes": probes,
@@ -353,6 +357,23 @@ pub(crate) fn text_of(recorded: &Value) -> String {
     texts.filter_map(|it| it["text"].as_str()).collect()
 }
 
+/// The command of the figure of recorded searches, whose run is in this folder: the latency of the first condition, or
+/// of its 99th percentile, over the rate.
+pub(crate) fn figure_of(recorded: &Value, folder: &Path) -> Option<String> {
+    let asked = conditions(recorded[0]["conditions"].as_str()?).ok()?;
+    let rate = recorded[0]["setting"].as_str()?;
+    let mut percents = asked.0.iter().filter_map(|it| match it.figure {
+        SearchedFigure::Percentile(percent) => Some(percent),
+        SearchedFigure::Loss => None,
+    });
+    let percent = percents.next().unwrap_or(99.0);
+    // A command stays in one line.
+    Some(format!(
+        "figure: hcabench plot median {} --x {rate} --metric intended --percentile p{percent} --out rates.svg\n",
+        printable_path(folder)
+    ))
+}
+
 impl Family {
     fn most_rates(&self) -> u32 {
         rate_search::most_rates(&self.rates)
@@ -401,3 +422,6 @@ fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
     };
     found.into_iter().map(family).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,7 @@ mod cores_command;
 mod devices_report;
 mod documentation;
 mod fabric_results;
+mod find_rate;
 mod findings_command;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]
