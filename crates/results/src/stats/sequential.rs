@@ -64,7 +64,7 @@ impl SequentialTest {
         self.most_others.len() as u32 + LEAST_ROUNDS - 1
     }
 
-    /// What the first rounds that decide it show; none if it is open. What is no number is not below.
+    /// What the first rounds that decide it show; none if it is open. A NaN is not below.
     pub fn side(&self, figures: impl IntoIterator<Item = f64>, limit: f64) -> Option<Side> {
         let mut counts = [0; 2];
         for (round, figure) in figures.into_iter().enumerate() {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rounds_that_decide_count_and_what_is_no_number_is_not_below() {
+    fn the_first_rounds_that_decide_count_and_a_nan_is_not_below() {
         let test = SequentialTest::new(12);
         let six = [1.0; 6];
         assert_eq!(test.side(six, 2.0), Some(Side::Below));
