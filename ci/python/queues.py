@@ -271,7 +271,7 @@ def find_rate(rounds):
     met = True
     for time_us in SERVICE_TIMES_US:
         truth = 1e6 / time_us
-        words = ["queue", "--queue", "lamport", "--load", "constant-rate", "--rate", f"{truth / 5:.0f},{truth * 5:.0f}",
+        words = ["queue", "--queue", "lamport", "--rate", f"{truth / 5:.0f},{truth * 5:.0f}",
                  "--receiver-load", "constant-rate", "--receiver-rate", f"{truth:.0f}", "--find-rate", CONDITION,
                  "--duration", "200ms", "--rounds", rounds, "--order-seed", 1]
         compare.checked(compare.hcabench(*words, seconds=3600))

@@ -29,12 +29,12 @@ fn what_cannot_be_searched_is_refused_with_what_can() {
     let folder = &*temporary("");
     for (words, parts) in [
         (
-            "queue --find-rate p99<5us",
-            ["--find-rate p99<5us", "add --load constant-rate"],
+            "queue --find-rate p99<5us --load none",
+            ["--load none", "allowed with constant-rate"],
         ),
         (
             "queue --find-rate p99<5us --load bursty",
-            ["--find-rate p99<5us", "add --load constant-rate"],
+            ["--load bursty", "allowed with constant-rate"],
         ),
         (
             "queue --find-rate p99<5us --load-curve",
@@ -53,7 +53,7 @@ fn what_cannot_be_searched_is_refused_with_what_can() {
             ["--rate 1000", "give two rates"],
         ),
         (
-            "queue --find-rate loss<1% --load constant-rate",
+            "queue --find-rate loss<1%",
             ["--find-rate loss<1%", "loses nothing"],
         ),
         (
@@ -117,7 +117,7 @@ fn a_dry_run_has_the_rates_the_rounds_and_the_time_at_the_most() {
     let folder = &*temporary("");
     for (words, name) in [
         (
-            "queue --queue lamport,baton --load constant-rate --rate 1k,1M --find-rate p99<5us",
+            "queue --queue lamport,baton --rate 1k,1M --find-rate p99<5us",
             "1 k/s to 1 M/s, 2 searches",
         ),
         (
