@@ -538,13 +538,13 @@ fn the_place_that_a_search_found_is_marked_over_the_rate() {
     let p99 = [&words[..], &["p99"]].concat();
     let found = made(Figure::Median, &one, &p99).unwrap();
     let expected = serde_json::json!([
-        { "x": 2000.0, "label": "p99 < 41us and loss < 1% holds up to 2 k/s", "holds": true, "line": null },
+        { "x": 2000.0, "label": "p99 < 41us and loss < 1% holds up to 2.00 k/s", "holds": true, "line": null },
         { "x": 2050.0, "label": "p99 < 41us and loss < 1% fails at 2.05 k/s", "holds": false, "line": null },
     ]);
     assert_eq!(found.data["found"], expected);
     svg(&found.drawing)
         .unwrap()
-        .has(&["holds up to 2 k/s", "fails at 2.05 k/s"]);
+        .has(&["holds up to 2.00 k/s", "fails at 2.05 k/s"]);
     // Not over another setting, nor where its points are not drawn.
     let of = |figure: anyhow::Result<Made>| figure.unwrap().data["found"].clone();
     let chosen = [&p99[..], &["--only", "rate_per_s=1000,2000"]].concat();

@@ -118,13 +118,16 @@ fn a_dry_run_has_the_rates_the_rounds_and_the_time_at_the_most() {
     for (words, name) in [
         (
             "queue --queue lamport,baton --rate 1k,1M --find-rate p99<5us",
-            "1 k/s to 1 M/s, 2 searches",
+            "1.00 k/s to 1.00 M/s, 2 searches",
         ),
         (
             "node --type loopback --find-rate p99<5us",
             "100 /s to 100 k/s",
         ),
-        ("--find-rate p99<5us,loss<1% --burst 200", "1 k/s to 1 M/s"),
+        (
+            "--find-rate p99<5us,loss<1% --burst 200",
+            "1.00 k/s to 1.00 M/s",
+        ),
     ] {
         let words = format!("{words} --rounds 9 --dry-run");
         let (shown, _) = expect(folder, &words, 0);
@@ -152,7 +155,7 @@ fn a_search_that_finds_nothing_ends_well_and_is_taken_up_again() {
         let words = format!("{words} --rounds 6");
         let ended = ends(folder, &format!("{words} --out {name}"), 0);
         ended.stdout.has(&[
-            "not found between 2 k/s and",
+            "not found between 2.00 k/s and",
             "no rate that was measured holds",
             &format!("figure: hcabench plot median {name} --x rate_per_s --metric intended --percentile p99"),
         ]);

@@ -561,8 +561,10 @@ fn rates() -> (Plan, Searches) {
     let rates = crate::stats::rate_search::candidates(1000.0, 8000.0);
     let mut plan = plan(rates.len());
     for (point, rate) in plan.points.iter_mut().zip(rates) {
-        point.rows[0].settings.set(&hca::BURST, 10_u64);
-        point.rows[0].settings.set(&hca::RATE, rate as u64);
+        let mut settings = Record::new();
+        settings.set(&hca::BURST, 10_u64);
+        settings.set(&hca::RATE, rate as u64);
+        point.rows[0].settings = settings;
     }
     let asked = crate::arguments::conditions::conditions("p99<1ms").unwrap();
     let searches = Searches::new(&asked, &hca::SCHEMA, None, &plan).unwrap();

@@ -60,14 +60,19 @@ struct Shown {
     sent: f64,
 }
 
+/// A whole round with a publisher.
 fn run(round: u32, of: &Shown) -> Record {
+    run_of(round, of, "complete", 1)
+}
+
+fn run_of(round: u32, of: &Shown, status: &str, publishers: u64) -> Record {
     let mut run = Record::new();
-    run.set(&STATUS, "complete")
+    run.set(&STATUS, status)
         .set(&ROUND, round)
         .set(&node::EXPECTED, 100_000_u64)
         .set(&node::RECEIVED, (of.arrived * 100_000.0).round() as u64)
         .set(&node::SEND_RATE, of.sent)
-        .set(&node::PUBLISHERS, 1_u64)
+        .set(&node::PUBLISHERS, publishers)
         .set(&node::intended::P99, of.p99);
     run
 }
@@ -198,8 +203,7 @@ fn a_round_that_was_begun_is_completed_for_the_searches_that_lack_it() {
         [(0, second), (1, first)]
     );
     // A round that has failed does not count.
-    let mut failed = run(0, &of_capacity(1e4, 100.0));
-    failed.set(&STATUS, "incomplete");
+    let failed = run_of(0, &of_capacity(1e4, 100.0), "incomplete", 1);
     rows[second][0].take(&node::SCHEMA, [failed]);
     assert_eq!(searches.missing(&[0, 1], 0, &rows), [(1, second)]);
 }
@@ -236,8 +240,7 @@ fn a_point_that_fails_ends_its_search_alone() {
 fn what_was_lost_or_not_sent_makes_a_rate_fail() {
     let plan = plan_of(&["udp"], &[1e3]);
     let figures = |text: &str, of: &Shown, publishers: u64| {
-        let mut run = run(0, of);
-        run.set(&node::PUBLISHERS, publishers);
+        let run = run_of(0, of, "complete", publishers);
         searches(text, &plan).figures(1e3, &run)
     };
     let of = |arrived, sent| Shown {
@@ -284,11 +287,11 @@ fn all_that_is_not_found_is_reported_with_its_reason_and_both_bounds() {
         found.document["text"].as_str().unwrap().to_owned()
     };
     told(&mut |_, rate| of_capacity(1e6, rate), 2000).has(&[
-        "not found up to 10 k/s: the greatest rate holds: raise the greatest --rate",
-        "holds at 10 k/s",
+        "not found up to 10.0 k/s: the greatest rate holds: raise the greatest --rate",
+        "holds at 10.0 k/s",
     ]);
     told(&mut |_, rate| of_capacity(1000.0, rate), 2000)
-        .has(&["not found between 100 /s and 10 k/s: no rate that was measured holds"]);
+        .has(&["not found between 100 /s and 10.0 k/s: no rate that was measured holds"]);
     told(&mut |_, rate| of_capacity(5000.0, rate), 3)
         .has(&["not found", "the search was not measured to its end"]);
     let mut noise = Noise::new(5);
