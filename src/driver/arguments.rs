@@ -54,7 +54,7 @@ pub(crate) struct SweepArguments {
 pub(crate) struct FindRateArguments {
     /// Find the highest rate at which these conditions hold, between the least and the greatest of --rate: a percentile
     /// of the latency from the intended time, or the share lost, as in p99<50us or p99.9<1ms,loss<0.1%; each rate that
-    /// is tried takes 6 to --rounds rounds, and is a point [default of --rounds: 20]
+    /// is tried takes 6 to --rounds rounds, and is a point [default of --rounds: 40]
     #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
     pub find_rate: Option<Conditions>,
 }

@@ -45,7 +45,7 @@ use crate::host::{interrupt, resources};
 use crate::results::Record;
 use crate::results::document::{self, Document, Program};
 use crate::results::finding::Findings;
-use crate::results::schema::INCOMPLETE;
+use crate::results::schema::{FIND_RATE, INCOMPLETE};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
 use crate::terminal::output::{OutputArguments, cannot_resume, labelled, print_as, terminal_width};
@@ -143,9 +143,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     }
     let rounds = earlier.as_ref().map_or(rounds, |earlier| earlier.rounds);
     let searches = searches_of(&ready.plan)?;
-    let mut run = json!(request.run);
+    let mut run = request.run;
     if let Some(conditions) = request.find_rate {
-        run["find_rate"] = json!(conditions.to_string());
+        run.set(&FIND_RATE, conditions.to_string());
     }
     let document = Document {
         hcabench: Program::this(),
@@ -155,7 +155,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         status: INCOMPLETE.to_owned(),
         failure: None,
         point: None,
-        run,
+        run: json!(run),
         obtained: ready.obtained,
         instrument: ready.instrument,
         machine: serde_json::to_value(&readiness.machine)?,

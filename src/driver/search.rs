@@ -5,22 +5,25 @@
 //! ([`RateSearch`]), so that a run that is resumed goes on as if it had not been interrupted.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::row::{Row, is_complete};
 use crate::arguments::UsageError;
-use crate::arguments::conditions::{Conditions, SearchedFigure};
+use crate::arguments::conditions::{Conditions, SearchedFigure, conditions};
 use crate::results::Record;
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::RATE_NOT_FOUND;
 use crate::results::schema::{Schema, SearchedRate};
+use crate::results::text::printable_path;
 use crate::results::units;
 use crate::rig::benchmark::Plan;
-use crate::stats::rate_search::{self, Answer, LEAST_ROUNDS, Limit, RateSearch, Step};
+use crate::stats::rate_search::{self, Answer, Limit, RateSearch, Step};
+use crate::stats::sequential::{LEAST_ROUNDS, SequentialTest};
 
 /// Rounds at a rate at the most, where none are asked for.
-pub(crate) const DEFAULT_MOST_ROUNDS: u32 = 20;
+pub(crate) const DEFAULT_MOST_ROUNDS: u32 = 40;
 /// How far below the offered rate the sent one may be, of 1.
 const RATE_KEPT_WITHIN: f64 = 0.01;
 
@@ -31,7 +34,7 @@ pub(crate) struct Searches {
     by: SearchedRate,
     /// Those of the conditions, and last that the rate is kept.
     limits: Vec<Limit>,
-    most_rounds: u32,
+    test: SequentialTest,
     families: Vec<Family>,
 }
 
@@ -67,8 +70,7 @@ impl Searches {
         let most_rounds = rounds.unwrap_or(DEFAULT_MOST_ROUNDS);
         if most_rounds < LEAST_ROUNDS {
             return Err(UsageError(format!(
-                "--rounds {most_rounds}: --find-rate decides by the bounds of medians, which take {LEAST_ROUNDS} rounds: \
-                 give {LEAST_ROUNDS} or more, or leave it out for {DEFAULT_MOST_ROUNDS}"
+                "--rounds {most_rounds}: --find-rate judges a rate by {LEAST_ROUNDS} rounds at the least: give {LEAST_ROUNDS} or more, or leave it out for {DEFAULT_MOST_ROUNDS}"
             )));
         }
         let limits = conditions.0.iter().map(|condition| Limit {
@@ -83,7 +85,7 @@ impl Searches {
             conditions: conditions.clone(),
             by,
             limits: limits.chain([kept]).collect(),
-            most_rounds,
+            test: SequentialTest::new(most_rounds),
             families: families(schema, &by, plan),
         })
     }
@@ -95,7 +97,7 @@ impl Searches {
 
     /// The rounds at a rate at the most.
     pub(crate) fn most_rounds(&self) -> u32 {
-        self.most_rounds
+        self.test.most_rounds()
     }
 
     /// The rates of a search at the most.
@@ -106,7 +108,7 @@ impl Searches {
 
     /// The rounds of the run at the most.
     pub(crate) fn rounds(&self) -> u32 {
-        self.most_rates().saturating_mul(self.most_rounds)
+        self.most_rates().saturating_mul(self.most_rounds())
     }
 
     /// What a round takes at the most: of each search, the longest time and the most bytes of any rate.
@@ -140,7 +142,7 @@ impl Searches {
             units::rate(family.rates[family.rates.len() - 1]),
             family.most_rates(),
             family.rates.len(),
-            self.most_rounds
+            self.most_rounds()
         )
     }
 
@@ -167,7 +169,7 @@ impl Searches {
     }
 
     fn observed<'a>(&'a self, family: &'a Family, rows: &[Vec<Row>]) -> RateSearch<'a> {
-        let mut search = RateSearch::new(&family.rates, &self.limits, self.most_rounds);
+        let mut search = RateSearch::new(&family.rates, &self.limits, &self.test);
         for (place, point) in family.points.iter().enumerate() {
             let runs = rows[*point].iter().flat_map(|row| &row.runs);
             for run in runs.filter(|run| is_complete(run)) {
@@ -292,6 +294,8 @@ impl Searches {
             at,
             document: json!({
                 "conditions": self.conditions.to_string(),
+                "of": family.name,
+                "setting": self.by.rate.name,
                 "found": is_found,
                 "rate_per_s": holds.filter(|_| is_found).map(|it| family.rates[it]),
                 "probes": probes,
@@ -353,6 +357,23 @@ pub(crate) fn text_of(recorded: &Value) -> String {
     texts.filter_map(|it| it["text"].as_str()).collect()
 }
 
+/// The command of the figure of recorded searches, whose run is in this folder: the latency of the first condition, or
+/// of its 99th percentile, over the rate.
+pub(crate) fn figure_of(recorded: &Value, folder: &Path) -> Option<String> {
+    let asked = conditions(recorded[0]["conditions"].as_str()?).ok()?;
+    let rate = recorded[0]["setting"].as_str()?;
+    let mut percents = asked.0.iter().filter_map(|it| match it.figure {
+        SearchedFigure::Percentile(percent) => Some(percent),
+        SearchedFigure::Loss => None,
+    });
+    let percent = percents.next().unwrap_or(99.0);
+    // A command stays in one line.
+    Some(format!(
+        "figure: hcabench plot median {} --x {rate} --metric intended --percentile p{percent} --out rates.svg\n",
+        printable_path(folder)
+    ))
+}
+
 impl Family {
     fn most_rates(&self) -> u32 {
         rate_search::most_rates(&self.rates)
@@ -401,3 +422,6 @@ fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
     };
     found.into_iter().map(family).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ mod devices_report;
 #[cfg(feature = "packaged")]
 mod documentation;
 mod fabric_results;
+mod find_rate;
 mod findings_command;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]

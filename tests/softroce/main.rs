@@ -27,6 +27,7 @@ mod depth;
 mod devices_gone;
 mod errors;
 mod fabric;
+mod find_rate;
 mod link;
 mod listings;
 mod loss;

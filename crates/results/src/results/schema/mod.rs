@@ -275,6 +275,13 @@ pub enum CrossRowFigure {
     Curves,
 }
 
+/// The conditions of a search for the highest rate.
+pub const FIND_RATE: Column = Column::setting(
+    "find_rate",
+    "the conditions of which the highest rate was searched (--find-rate); each point is a rate that was tried",
+)
+.unset("none");
+
 /// What a search for the highest rate goes by (`--find-rate`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchedRate {

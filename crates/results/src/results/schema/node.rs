@@ -1,6 +1,6 @@
 //! The node benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -284,7 +284,7 @@ columns! {
 pub const SCHEMA: Schema = Schema {
     benchmark: "node",
     title: "node",
-    run: &RUN,
+    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],
