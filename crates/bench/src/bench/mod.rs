@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use self::clock::benchmark::ClockBenchmark;
 use self::cores::benchmark::CoresBenchmark;
 #[cfg(feature = "rdma")]
-use self::hca::between::PeerConfig;
-#[cfg(feature = "rdma")]
 use self::hca::run::{benchmark::HcaBenchmark, one_host::OneHost};
 use self::memory::benchmark::MemoryBenchmark;
 use self::node::benchmark::NodeBenchmark;
 use self::presentation::Presentation;
 use self::queue::benchmark::QueueBenchmark;
+#[cfg(feature = "rdma")]
+use crate::between::peer::PeerConfig;
 use crate::results::schema::Schema;
 use crate::rig::benchmark::Benchmark;
 

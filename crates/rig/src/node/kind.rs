@@ -275,6 +275,23 @@ impl NodeType {
         Some(format!("--ends processes is impossible {why}"))
     }
 
+    /// Why its ends cannot be on two hosts, if so.
+    pub fn refusal_between_hosts(self) -> Option<String> {
+        let why = match self {
+            NodeType::Udp | NodeType::Tcp => return None,
+            NodeType::Loopback | NodeType::Shmem => "its rings lie in the memory of one host",
+            NodeType::Unix => "its sockets are files of one host",
+            NodeType::Multicast => "its ends join groups of one host",
+            NodeType::InfiniBand => {
+                "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
+            }
+            #[allow(unreachable_patterns, reason = "a build may have no other")]
+            _ => "it is measured on one host only",
+        };
+        let name = self.name();
+        Some(format!("--type {name} is impossible with --peer: {why}"))
+    }
+
     /// Memory that its ends take beside their pools, in bytes; not what a library allocates.
     pub fn memory(self, wiring: &Wiring, settings: &Settings) -> u64 {
         match self {

@@ -2,8 +2,8 @@
 
 use super::PeerArguments;
 use crate::bench::Assignment;
-use crate::bench::hca::between::PeerConfig;
 use crate::bench::hca::settings::config::Config;
+use crate::between::peer::PeerConfig;
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
 use crate::driver;
 use crate::driver::{Request, Shown, View};
