@@ -78,12 +78,13 @@ impl Assignment {
 }
 
 /// What plots and reports show of each benchmark.
-pub static PRESENTATIONS: [&Presentation; 7] = [
+pub static PRESENTATIONS: [&Presentation; 8] = [
     &hca::presentation::PRESENTATION,
     &hca::between_presentation::PRESENTATION,
     &queue::presentation::PRESENTATION,
     &clock::presentation::PRESENTATION,
     &node::presentation::PRESENTATION,
+    &node::between::presentation::PRESENTATION,
     &memory::presentation::PRESENTATION,
     &cores::presentation::PRESENTATION,
 ];

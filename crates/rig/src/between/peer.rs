@@ -151,10 +151,7 @@ impl PeerConfig {
             benchmark,
             port: port.cloned(),
         };
-        wire.send(
-            &Greeting::Hello(Box::new(hello)),
-            super::message::ANSWER,
-        )?;
+        wire.send(&Greeting::Hello(Box::new(hello)), super::message::ANSWER)?;
         Ok(wire)
     }
 }

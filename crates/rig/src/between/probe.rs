@@ -52,10 +52,7 @@ pub struct ProbeRow {
 }
 
 /// The rows of `probes.csv`.
-pub fn probe_rows(
-    round: u32,
-    probes: &[NumberedProbe],
-) -> impl Iterator<Item = ProbeRow> + '_ {
+pub fn probe_rows(round: u32, probes: &[NumberedProbe]) -> impl Iterator<Item = ProbeRow> + '_ {
     probes.iter().map(move |probe| ProbeRow {
         round,
         phase: probe.phase.name(),

@@ -246,7 +246,9 @@ where
         let task = |number| Ok::<_, RunError>(setup.task(clock, number, (self.log)(number)?));
         match self.side {
             Side::Publishers => {
-                let made = ends.iter().map(|&(number, _)| maker.publisher(number, &told));
+                let made = ends
+                    .iter()
+                    .map(|&(number, _)| maker.publisher(number, &told));
                 let (nodes, tells) = unzipped(made)?;
                 let mut workers = (self.made)(tells)?;
                 for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {
@@ -255,7 +257,9 @@ where
                 Ok(workers)
             }
             Side::Subscribers => {
-                let made = ends.iter().map(|&(number, _)| maker.subscriber(number, &told));
+                let made = ends
+                    .iter()
+                    .map(|&(number, _)| maker.subscriber(number, &told));
                 let (nodes, tells) = unzipped(made)?;
                 let mut workers = (self.made)(tells)?;
                 for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {

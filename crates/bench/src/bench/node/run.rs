@@ -237,12 +237,7 @@ impl ClockUser for NodeRun<'_> {
             },
             ..usual
         };
-        let collected = workers.collect_under(
-            &interrupt::requested,
-            &patience,
-            watch,
-            told,
-        )?;
+        let collected = workers.collect_under(&interrupt::requested, &patience, watch, told)?;
         let throttled = throttling.record();
         let served = &self.machine.broker_has_served;
         let has_answered = served.get() || shared.run.ready() > 0;
@@ -266,8 +261,7 @@ impl ClockUser for NodeRun<'_> {
         let far = match far {
             None => None,
             Some(far) => {
-                let (received, far) =
-                    far.finish(&setup, clock, &reports.publishers, folder)?;
+                let (received, far) = far.finish(&setup, clock, &reports.publishers, folder)?;
                 reports.subscribers = received;
                 Some(far)
             }

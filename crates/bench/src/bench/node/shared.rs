@@ -218,7 +218,8 @@ impl SharedState {
             self.sent[publisher].load(Ordering::Relaxed) + warm_up
         };
         let publishers = self.wiring.publishers as usize;
-        self.publishers_ended().then(|| (0..publishers).map(of).collect())
+        self.publishers_ended()
+            .then(|| (0..publishers).map(of).collect())
     }
 
     /// All publishers of another host have ended, and have sent this many samples each.

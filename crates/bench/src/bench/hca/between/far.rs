@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::message::{ReceivedBurst, WireMessage};
-use crate::between::message::{ANSWER, expect_nothing, only, receive_message, send_message, take};
 use crate::bench::hca::ends::Link;
 use crate::bench::hca::ends::requesting_end::Target;
 use crate::bench::hca::error::RunError;
@@ -17,6 +16,7 @@ use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
+use crate::between::message::{ANSWER, expect_nothing, only, receive_message, send_message, take};
 use crate::buffer::{Arrival, PageKind};
 use crate::host::throttling::ThrottlingRecord;
 use crate::launch::wire::{Wire, WireError};

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::far::{FarReceiver, SharedWire, lock};
-use super::message::{WireMessage};
+use super::message::WireMessage;
 use super::ping_pong::{ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
-use crate::between::probe::NumberedProbe;
-use crate::between::message::{ANSWER, only, receive_message, send_message};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::Failure as PortFailure;
 use crate::bench::hca::session::BetweenBursts;
+use crate::between::message::{ANSWER, only, receive_message, send_message};
+use crate::between::probe::NumberedProbe;
 use crate::host::interrupt;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;

@@ -62,7 +62,10 @@ impl Served for HcaService {
     }
 
     fn refusal(&self, hello: &Hello) -> Option<Failure> {
-        let is_other = self.pair.as_ref().is_some_and(|pair| !pair.is_of(&hello.run));
+        let is_other = self
+            .pair
+            .as_ref()
+            .is_some_and(|pair| !pair.is_of(&hello.run));
         let text = "it is a rank of hcabench fabric, and serves the other ranks only";
         is_other.then(|| Failure::Run(text.to_owned()))
     }

@@ -8,9 +8,6 @@ use super::message::{Order, PreparedPoint, WireMessage};
 use super::pair::PairEnd;
 use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
 use super::served::{ServedReceiver, serve_point};
-use crate::between::time_of_day::TimeOfDayOffset;
-use crate::between::error::PeerError;
-use crate::between::message::{next, only, send_message, take};
 use crate::bench::hca::ends::ReceivingEnd;
 use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT, StepLimit};
 use crate::bench::hca::ends::facts::Facts;
@@ -28,6 +25,9 @@ use crate::bench::hca::settings::config::{Operation, Service};
 use crate::bench::hca::settings::limits::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
+use crate::between::error::PeerError;
+use crate::between::message::{next, only, send_message, take};
+use crate::between::time_of_day::TimeOfDayOffset;
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
 use crate::host::{Topology, Wakeable, memory_lock, pinning};

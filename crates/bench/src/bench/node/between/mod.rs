@@ -7,6 +7,7 @@
 //! | `remote` | the other host, as a run of this one sees it |
 //! | [`serving`] | the process there: makes subscribers as it is asked, and answers probes |
 //! | `bounds` | what the stamps of two clocks say |
+//! | `presentation` | what plots and reports show of it |
 //!
 //! Ends and their loops are those of one host. What publishers and subscribers share lies in the memory of each process,
 //! and the supervisors of both pass it on over the control connection. Subscribers cannot learn in time where the
@@ -14,6 +15,7 @@
 
 pub(super) mod bounds;
 pub(super) mod message;
+pub(in crate::bench) mod presentation;
 mod probing;
 pub(super) mod remote;
 pub mod serving;

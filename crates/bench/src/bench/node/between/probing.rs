@@ -134,7 +134,12 @@ impl<C: Clock, N: Node> ProbeSender for ProbeEnd<C, N> {
         let Some(slot) = self.pool.take() else {
             return Ok(None);
         };
-        fill(&mut self.pool, &slot, Header::new(0, number.into()), self.seed);
+        fill(
+            &mut self.pool,
+            &slot,
+            Header::new(0, number.into()),
+            self.seed,
+        );
         self.samples.push(slot);
         let stamp = self.clock.now();
         let taken = self.node.write(&mut self.pool, &mut self.samples)?;

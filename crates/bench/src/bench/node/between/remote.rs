@@ -217,7 +217,10 @@ impl<'a> FarRun<'a> {
     }
 
     fn wire(&mut self) -> &mut Wire {
-        self.remote.wire.as_mut().expect("it is open until the run ends")
+        self.remote
+            .wire
+            .as_mut()
+            .expect("it is open until the run ends")
     }
 
     /// Exchanges the probes of a phase.

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::message::{
-    HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedPoint, RunOver,
-};
+use super::message::{HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedPoint, RunOver};
 use super::probing::{MakeReceiver, MakeSender, ProbeEnds, of_probes};
 use crate::bench::node::config::{Config, LogPlace, MOST_ENDS, PublishingLength, RunsAs};
 use crate::bench::node::ends::{Common, OneSide, Setup, Workers, finished, placement};
@@ -249,7 +247,8 @@ impl ClockUser for ServedRun<'_> {
         })?;
         let reports = finished(collected)?;
         workers.dismiss(patience.grace);
-        let subscribers: Vec<SubscriberReport> = reports.into_iter().filter_map(of_report).collect();
+        let subscribers: Vec<SubscriberReport> =
+            reports.into_iter().filter_map(of_report).collect();
         let noted = |report: &SubscriberReport| NotedSamples {
             count: report.log.len(),
             overflown: report.overflown,
