@@ -37,6 +37,7 @@ mod memory_load;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;
+mod node_peer;
 mod node_processes;
 mod node_results;
 mod outputs;

@@ -323,8 +323,8 @@ impl NodeType {
             NodeType::InfiniBand => {
                 "ibv_post_send, both HCAs, the fabric between them and ibv_poll_cq"
             }
-            NodeType::Udp => "sendto, the kernel's loopback and recv",
-            NodeType::Tcp => "send, the kernel's loopback with TCP, and recv",
+            NodeType::Udp => "sendto, the kernel's loopback or the network, and recv",
+            NodeType::Tcp => "send, TCP over the kernel's loopback or the network, and recv",
             NodeType::Unix => "send, the queue of the other socket, and recv",
             NodeType::Multicast => {
                 "sendto, the kernel's way over the interface, its copies for the members of the group, and recv"

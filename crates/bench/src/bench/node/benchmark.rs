@@ -240,7 +240,8 @@ impl NodeBenchmark {
                 "within_the_latency": point.node_type.within(),
                 "made_of": point.node_type.made_of(),
                 "cpus": run.placement.cpus,
-                "cpus_of_peer": run.far.as_ref().map(|far| &far.cpus),
+                "of_peer": (run.far.as_ref())
+                    .map(|far| json!({ "cpus": far.cpus, "pages": far.pages })),
                 "placement_warnings": run.placement.warnings,
                 "pages": run.reports.least_pages(),
             }),

@@ -24,9 +24,11 @@ use crate::between::message::{ANSWER, WORK, only, receive_message, send_message,
 use crate::between::peer::{PeerConfig, ServedBenchmark};
 use crate::between::probe::NumberedProbe;
 use crate::between::time_of_day::TimeOfDayOffset;
+use crate::buffer::PageKind;
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::on_cpu;
 use crate::launch::wire::{Wire, WireError};
+use crate::node::{NodeError, NodeType};
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
@@ -75,6 +77,14 @@ impl Remote {
         config: &Config,
         points: &[Point],
     ) -> Result<(), RunError> {
+        let has_tcp = points.iter().any(|it| it.node_type == NodeType::Tcp);
+        if has_tcp && self.address()?.is_ipv6() {
+            let text = format!(
+                "--type tcp is impossible with --peer {}: it takes addresses of IPv4: name one of that host",
+                self.asked.peer
+            );
+            return Err(NodeError::Setting(text).into());
+        }
         let wire = self.wire()?;
         for point in points {
             let prepare = NodeMessage::Prepare(config.timer.clock(), Box::new(*point));
@@ -110,6 +120,8 @@ fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunErr
 #[derive(Debug)]
 pub(in crate::bench::node) struct FarEnd {
     pub(in crate::bench::node) cpus: Vec<Option<usize>>,
+    /// The least pages that any log got there.
+    pub(in crate::bench::node) pages: Option<PageKind>,
     /// Stamps are moved as those of samples.
     pub(in crate::bench::node) probes: Vec<NumberedProbe>,
     pub(in crate::bench::node) unanswered: u64,
@@ -393,6 +405,7 @@ impl<'a> FarRun<'a> {
         let findings = self.made.findings.iter().cloned().chain(throttled);
         let far = FarEnd {
             cpus: std::mem::take(&mut self.made.cpus),
+            pages: over.subscribers.iter().map(|noted| noted.pages).min(),
             probes: std::mem::take(&mut self.probes),
             unanswered: self.unanswered,
             times_of_day: [TimeOfDayOffset::of(&clock), self.made.time_of_day],

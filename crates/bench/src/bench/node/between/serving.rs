@@ -45,6 +45,9 @@ const PROBING: Duration = Duration::from_secs(30);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// The most values of a sample: those of `--values`.
 const MOST_VALUES: u32 = 4096;
+/// The same of `--send-queue` and `--receive-queue`, and of `--vectorize`.
+const MOST_QUEUED: u32 = 1_000_000;
+const MOST_AT_ONCE: usize = 4096;
 
 /// Has subscribers for other hosts.
 #[derive(Debug, Clone, Copy)]
@@ -60,16 +63,7 @@ impl Served for NodeService {
     }
 
     fn serve(&self, wire: &mut Wire, _hello: &Hello) -> Result<(), Failure> {
-        let (host, boot_id) = machine_name();
-        let welcome = NodeMessage::Welcome(HostName { host, boot_id });
-        let mut serving = Serving { clock: None };
-        let mut done = send_message(wire, &welcome).map_err(RunError::from);
-        while done.is_ok() {
-            done = next(wire)
-                .map_err(RunError::from)
-                .and_then(|message| serving.respond(wire, message));
-        }
-        match done {
+        match Serving::until_closed(wire) {
             Err(RunError::Peer(PeerError::Wire(WireError::Closed(_)))) | Ok(()) => Ok(()),
             Err(error) => {
                 let failure = Failure::from(error);
@@ -83,10 +77,26 @@ impl Served for NodeService {
 
 /// A connection that is served.
 struct Serving {
+    /// Of the CPUs that this thread may use, before it left those of a point.
+    topology: Topology,
     clock: Option<AnyClock>,
 }
 
 impl Serving {
+    /// Does what the other host asks.
+    fn until_closed(wire: &mut Wire) -> Result<(), RunError> {
+        let (host, boot_id) = machine_name();
+        let mut serving = Serving {
+            topology: Topology::read()?,
+            clock: None,
+        };
+        send_message(wire, &NodeMessage::Welcome(HostName { host, boot_id }))?;
+        loop {
+            let message = next(wire)?;
+            serving.respond(wire, message)?;
+        }
+    }
+
     fn respond(&mut self, wire: &mut Wire, message: NodeMessage) -> Result<(), RunError> {
         match message {
             NodeMessage::Prepare(kind, point) => {
@@ -94,13 +104,16 @@ impl Serving {
                 self.clock(kind)?;
                 let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
                 raised.map_err(RunError::from)?;
-                placement(&Topology::read()?, &point, &[Side::Subscribers])?;
+                placement(&self.topology, &point, &[Side::Subscribers])?;
                 Ok(send_message(wire, &NodeMessage::Prepared)?)
             }
             NodeMessage::Point(order) => {
-                check(&order.common.point)?;
+                let Common { point, config, .. } = &order.common;
+                check(point)?;
+                check_queues(config)?;
                 let clock = self.clock(order.common.config.timer.clock())?;
                 clock.visit(ServedRun {
+                    topology: &self.topology,
                     wire,
                     order: *order,
                 })
@@ -132,6 +145,17 @@ fn check(point: &Point) -> Result<(), RunError> {
     match possible {
         true => Ok(()),
         false => Err(Failure::Usage(format!("{point} is not a point of two hosts")).into()),
+    }
+}
+
+/// The same of its queues, which take memory.
+fn check_queues(config: &Config) -> Result<(), RunError> {
+    let possible = (1..=MOST_QUEUED).contains(&config.receive_queue)
+        && (1..=MOST_QUEUED).contains(&config.send_queue)
+        && (1..=MOST_AT_ONCE).contains(&config.vectorize);
+    match possible {
+        true => Ok(()),
+        false => Err(Failure::Usage("queues of no run were asked for".to_owned()).into()),
     }
 }
 
@@ -168,6 +192,7 @@ fn check_memory(common: &Common) -> Result<(), RunError> {
 
 /// A point that is served, on a clock.
 struct ServedRun<'a> {
+    topology: &'a Topology,
     wire: &'a mut Wire,
     order: Order,
 }
@@ -176,14 +201,18 @@ impl ClockUser for ServedRun<'_> {
     type Output = Result<(), RunError>;
 
     fn with<C: Clock>(self, clock: C) -> Result<(), RunError> {
-        let ServedRun { wire, order } = self;
+        let ServedRun {
+            topology,
+            wire,
+            order,
+        } = self;
         let mut common = order.common;
         let point = common.point;
         common.config = of_subscribers(&common.config, point.rate_per_s);
         common.address = wire.local()?.ip().to_canonical();
         check_memory(&common)?;
         process::needs(&point, &common.config).require("its subscribers")?;
-        let placement = placement(&Topology::read()?, &point, &[Side::Subscribers])?;
+        let placement = placement(topology, &point, &[Side::Subscribers])?;
         common.shares_cpu = placement.shares_cpu();
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let memory = SharedState::memory(&point.wiring)?;
