@@ -160,7 +160,7 @@ fn what_two_hosts_cannot_measure_is_refused_before_the_other_one_is_reached() {
     }
     let counter = hcabench(
         folder,
-        &format!("node {peer} --timer tsc --clock-uncertainty 1us"),
+        &format!("node {peer} --timer counter --clock-uncertainty 1us"),
     );
     counter
         .ends(2)

@@ -295,3 +295,47 @@ impl SharedState {
         self.phases.left.load(Ordering::Acquire) == self.wiring.subscribers
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Scenario;
+
+    #[test]
+    fn two_hosts_pass_on_what_their_ends_share() {
+        let wiring = Wiring::new(Scenario::FanOut, 2, 3);
+        let memory = [(); 2].map(|()| SharedState::memory(&wiring).unwrap());
+        let [here, there] = [0, 1].map(|at: usize| SharedState::new(wiring, &memory[at]).unwrap());
+        // There the warm-up counts as well.
+        there.count_all();
+        assert!(there.counts(Header::new(1, 0)) && !here.counts(Header::new(1, 0)));
+        there.run.announce_ready();
+        there.record_greeting(2, 1);
+        let (before, now) = (FarState::default(), there.far_state());
+        assert!(now.has_news(&before));
+        here.take_over(&before, &now);
+        here.take_over(&now, &now);
+        assert_eq!(here.run.ready(), 1);
+        there.record_greeting(0, 1);
+        there.record_greeting(1, 1);
+        here.take_over(&now, &there.far_state());
+        assert_eq!([0, 1].map(|it| here.not_reached_by(it)), [Some(0), None]);
+        assert_eq!(here.published(), None);
+        for publisher in 0..2 {
+            here.begin_to_count(publisher, 5);
+            here.end_publishing(publisher, 10);
+        }
+        assert_eq!(here.published(), Some(vec![15, 15]));
+        there.end_all(&here.published().unwrap());
+        assert!(there.publishers_ended());
+        for subscriber in 0..3 {
+            assert!(!there.has_all(subscriber));
+            there.set_received(subscriber, 30);
+            assert!(there.has_all(subscriber));
+            there.leave();
+        }
+        here.take_over(&now, &there.far_state());
+        assert!(here.subscribers_left());
+        assert_eq!(here.received(), 60);
+    }
+}
