@@ -42,6 +42,7 @@ mod node_broker;
 mod node_command;
 #[cfg(any(feature = "iceoryx2", feature = "grpc"))]
 mod node_libraries;
+mod node_peer;
 mod node_processes;
 mod node_results;
 #[cfg(all(

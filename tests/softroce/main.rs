@@ -38,6 +38,7 @@ mod memory_nodes;
 mod moved;
 mod namespaces;
 mod node;
+mod node_between;
 mod node_ends;
 mod node_fallback;
 mod node_pool;

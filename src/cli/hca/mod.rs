@@ -1,7 +1,7 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
 mod path;
-mod peer;
+pub(super) mod peer;
 mod present;
 mod resources;
 mod saving;

@@ -1,9 +1,11 @@
 //! `hcabench node`: the node benchmark.
 
+mod between;
 mod layers;
 mod present;
 mod values;
 
+pub(super) use self::between::VIEW as VIEW_BETWEEN;
 pub(super) use self::present::VIEW;
 use std::time::Duration;
 
@@ -21,6 +23,7 @@ use crate::bench::node::config::{
 };
 use crate::bench::node::plan::{self, Sweep};
 use crate::buffer::{Bytes, HugePagePolicy};
+use crate::cli::hca::peer::PeerArguments;
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::{FindRateArguments, SweepArguments};
@@ -30,6 +33,7 @@ use crate::node::multicast::index as interface_index;
 use crate::node::settings::{LOOPBACK, Poll, Qos, RedisKind, SocketSettings, UnixSocket};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
+use crate::results::schema::between::{PEER, PROBES_ASKED};
 use crate::results::schema::node as columns;
 use crate::rig::named::{Named as _, named};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
@@ -215,6 +219,10 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "INTERFACE", default_value = LOOPBACK, help_heading = "Nodes")]
     pub multicast_interface: String,
 
+    /// The other host, if there is one.
+    #[command(flatten)]
+    pub between: PeerArguments,
+
     /// Connect within this time; for infiniband, to each subscriber
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
@@ -340,6 +348,7 @@ impl NodeArguments {
                 unix_socket: self.unix_socket,
                 multicast_interface: self.multicast_interface.clone(),
             },
+            peer: (self.between.peer.as_ref()).map(|_| Box::new(self.between.config())),
             huge_pages: self.hugepages,
             seed: self.seed,
             log: match self.log {
@@ -396,8 +405,7 @@ impl NodeArguments {
         })
     }
 
-    /// # Errors
-    /// When one broker is to serve node-types that take different ones.
+    /// Refuses one broker for node-types that take different ones.
     fn check_broker(&self) -> Result<(), UsageError> {
         let types = self.node_type.types.iter();
         let types: Vec<&str> = (types.filter(|it| it.broker().is_some()))
@@ -413,6 +421,45 @@ impl NodeArguments {
         }
     }
 
+    /// Refuses what two hosts cannot measure, and options of two hosts where there is one.
+    fn check_hosts(&self) -> Result<(), UsageError> {
+        self.between.check_peer()?;
+        let others = "the counter is not: use --timer timerfd";
+        self.between.check_clock_of(&[self.timer.clock()], others)?;
+        let Some(peer) = &self.between.peer else {
+            return Ok(());
+        };
+        let villas = self.formats().contains(&Format::Villas);
+        let refusals = [
+            (
+                self.search.find_rate.is_some(),
+                "--find-rate",
+                "it goes by latencies, and between two hosts these are bounds: leave it out, or measure on one host",
+            ),
+            (
+                self.log == LogChoice::File,
+                "--log file",
+                "the other host has no results folder: use --log memory",
+            ),
+            (
+                villas,
+                "--format villas",
+                "its offsets would be differences of two clocks: use --format hcabench",
+            ),
+            (
+                self.broker_process.is_some(),
+                "--broker-process",
+                "no node-type between two hosts has a broker: leave it out",
+            ),
+        ];
+        let refused = refusals.into_iter().find(|(is_set, ..)| *is_set);
+        refused.map_or(Ok(()), |(_, option, why)| {
+            Err(UsageError(format!(
+                "{option} is impossible with --peer {peer}: {why}"
+            )))
+        })
+    }
+
     /// Whether there is nothing to measure with without RDMA devices.
     fn needs_devices(&self) -> bool {
         let named = self.node_type.types.contains(&NodeType::InfiniBand);
@@ -422,6 +469,7 @@ impl NodeArguments {
     /// What is to be measured.
     pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
         self.check_broker()?;
+        self.check_hosts()?;
         Ok(Assignment::Node(self.config(), self.points()?))
     }
 }
@@ -468,6 +516,11 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
                 names.join(",")
             }),
         );
+    let is_far = arguments.between.peer.is_some();
+    if let Some(peer) = &arguments.between.peer {
+        run.set(&PEER, peer.as_str())
+            .set(&PROBES_ASKED, arguments.between.probes());
+    }
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
@@ -479,6 +532,9 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
             true => Needs::between_devices(),
             false => Needs::between_threads(),
         },
-        view: present::VIEW,
+        view: match is_far {
+            false => present::VIEW,
+            true => between::VIEW,
+        },
     })
 }

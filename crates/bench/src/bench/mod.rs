@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use self::clock::benchmark::ClockBenchmark;
 use self::cores::benchmark::CoresBenchmark;
 #[cfg(feature = "rdma")]
-use self::hca::between::PeerConfig;
-#[cfg(feature = "rdma")]
 use self::hca::run::{benchmark::HcaBenchmark, one_host::OneHost};
 use self::memory::benchmark::MemoryBenchmark;
 use self::node::benchmark::NodeBenchmark;
 use self::presentation::Presentation;
 use self::queue::benchmark::QueueBenchmark;
+#[cfg(feature = "rdma")]
+use crate::between::peer::PeerConfig;
 use crate::results::schema::Schema;
 use crate::rig::benchmark::Benchmark;
 
@@ -78,12 +78,13 @@ impl Assignment {
 }
 
 /// What plots and reports show of each benchmark.
-pub static PRESENTATIONS: [&Presentation; 7] = [
+pub static PRESENTATIONS: [&Presentation; 8] = [
     &hca::presentation::PRESENTATION,
     &hca::between_presentation::PRESENTATION,
     &queue::presentation::PRESENTATION,
     &clock::presentation::PRESENTATION,
     &node::presentation::PRESENTATION,
+    &node::between::presentation::PRESENTATION,
     &memory::presentation::PRESENTATION,
     &cores::presentation::PRESENTATION,
 ];

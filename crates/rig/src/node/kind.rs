@@ -375,6 +375,23 @@ impl NodeType {
         Some(format!("--ends processes is impossible {why}"))
     }
 
+    /// Why its ends cannot be on two hosts, if so.
+    pub fn refusal_between_hosts(self) -> Option<String> {
+        let why = match self {
+            NodeType::Udp | NodeType::Tcp => return None,
+            NodeType::Loopback | NodeType::Shmem => "its rings lie in the memory of one host",
+            NodeType::Unix => "its sockets are files of one host",
+            NodeType::Multicast => "its ends join groups of one host",
+            NodeType::InfiniBand => {
+                "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
+            }
+            #[allow(unreachable_patterns, reason = "a build may have no other")]
+            _ => "it is measured on one host only",
+        };
+        let name = self.name();
+        Some(format!("--type {name} is impossible with --peer: {why}"))
+    }
+
     /// Memory that its ends take beside their pools, in bytes; not what a library allocates.
     pub fn memory(self, wiring: &Wiring, settings: &Settings) -> u64 {
         match self {
@@ -416,8 +433,8 @@ impl NodeType {
             NodeType::InfiniBand => {
                 "ibv_post_send, both HCAs, the fabric between them and ibv_poll_cq"
             }
-            NodeType::Udp => "sendto, the kernel's loopback and recv",
-            NodeType::Tcp => "send, the kernel's loopback with TCP, and recv",
+            NodeType::Udp => "sendto, the kernel's loopback or the network, and recv",
+            NodeType::Tcp => "send, TCP over the kernel's loopback or the network, and recv",
             NodeType::Unix => "send, the queue of the other socket, and recv",
             NodeType::Multicast => {
                 "sendto, the kernel's way over the interface, its copies for the members of the group, and recv"

@@ -1,6 +1,7 @@
 //! The settings of node-types. Each takes what concerns it.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,8 @@ pub struct Settings {
     pub zeromq_port: Option<u16>,
     /// What concerns `tcp`, `unix` and `multicast` alone.
     pub sockets: SocketSettings,
+    /// Of `udp` and `tcp`: the address of this host that ends are reached by.
+    pub address: IpAddr,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,
     /// What concerns `infiniband` alone.
@@ -142,6 +145,7 @@ impl Settings {
             broker: None,
             zeromq_port: None,
             sockets: SocketSettings::default(),
+            address: Ipv4Addr::LOCALHOST.into(),
             huge_pages: HugePagePolicy::Off,
             verbs: Verbs::default(),
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::between::peer::PeerConfig;
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos, RedisKind, SocketSettings};
@@ -161,6 +162,8 @@ pub struct Config {
     pub zeromq_port: Option<u16>,
     /// See [`Settings`](crate::node::Settings).
     pub sockets: SocketSettings,
+    /// The other host, on which the subscribers are, if there is one.
+    pub peer: Option<Box<PeerConfig>>,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.

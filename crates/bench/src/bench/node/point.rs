@@ -1,6 +1,7 @@
 //! What is measured at once.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,8 @@ impl Point {
             broker: None,
             zeromq_port: config.zeromq_port,
             sockets: config.sockets.clone(),
+            // Of two hosts it is known once they are connected.
+            address: Ipv4Addr::LOCALHOST.into(),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::node::WorkRequestCounts;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
+use crate::time::between::Message;
 
 /// The number of a sample that the node did not take.
 pub(super) const REFUSED: u64 = u64::MAX;
@@ -122,6 +123,19 @@ impl SubscriberReport {
     }
 }
 
+/// A sample that has come, as a row of `out.csv`.
+#[derive(Debug, Serialize)]
+pub(super) struct OutRow {
+    pub round: u32,
+    pub subscriber: u32,
+    pub publisher: u32,
+    pub seq: i64,
+    pub t_sent_ns: u64,
+    pub t_received_ns: u64,
+    pub latency_ns: i64,
+    pub intact: bool,
+}
+
 /// What an end reports when it is done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
@@ -196,6 +210,9 @@ pub(super) struct RunOutcome {
     pub work: Option<WorkRequestCounts>,
     /// Samples that never came, in order.
     pub lost: Vec<LostSample>,
+    /// Of samples from another host, in place of latencies: each that came first and unharmed, with its place among all
+    /// arrivals.
+    pub crossed: Vec<(usize, Message)>,
 }
 
 /// A distribution.

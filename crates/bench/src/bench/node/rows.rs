@@ -7,7 +7,7 @@ use super::result::RunOutcome;
 use crate::node::NodeType;
 use crate::node::pool::WORD;
 use crate::results::Record;
-use crate::results::schema::node as columns;
+use crate::results::schema::{between, node as columns};
 use crate::rig::named::Named;
 use crate::stats::fairness;
 
@@ -39,6 +39,11 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVE_QUEUE, config.receive_queue)
         .set(&columns::STEPS, config.steps(point.rate_per_s))
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
+    if let Some(peer) = &config.peer {
+        record
+            .set(&between::RATE_LIMIT, peer.drift)
+            .set(&between::UNCERTAINTY, peer.uncertainty.map(|most| most.0));
+    }
     let sockets = &config.sockets;
     match point.node_type {
         #[cfg(feature = "mqtt")]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
+use serde::{Deserialize, Serialize};
 
 use super::log::Log;
 use super::result::ReceivedSample;
@@ -34,6 +35,27 @@ pub(super) struct SharedState {
     received: MappedValue<[CachePadded<AtomicU64>]>,
     /// By subscriber: where it notes them, as far as this process knows.
     logs: Vec<OnceLock<Arc<ReceivedLog>>>,
+}
+
+/// How far the subscribers of another host are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FarState {
+    /// Those that are ready.
+    ready: u32,
+    /// Subscriber and publisher: a greeting has come.
+    heard: Vec<(u32, u32)>,
+    /// Samples that have come, those of the warm-up included.
+    received: u64,
+    /// Those that wait for no more.
+    left: u32,
+}
+
+impl FarState {
+    /// Whether there is more to it than that samples come.
+    pub(super) fn has_news(&self, before: &Self) -> bool {
+        let apart = |state: &Self| (state.ready, state.left, state.heard.len());
+        apart(self) != apart(before)
+    }
 }
 
 /// How far a run is.
@@ -183,6 +205,68 @@ impl SharedState {
         self.logs[subscriber as usize].get()
     }
 
+    /// What the ends of this process count is passed on from here, where publishers are on another host: they cannot
+    /// say in time where the warm-up ends, so all samples count.
+    pub(super) fn count_all(&self) {
+        (0..self.wiring.publishers).for_each(|publisher| self.begin_to_count(publisher, 0));
+    }
+
+    /// How many samples each publisher has sent, those of the warm-up included, once all have ended.
+    pub(super) fn published(&self) -> Option<Vec<u64>> {
+        let of = |publisher: usize| {
+            let warm_up = self.warm_up(publisher);
+            self.sent[publisher].load(Ordering::Relaxed) + warm_up
+        };
+        let publishers = self.wiring.publishers as usize;
+        self.publishers_ended()
+            .then(|| (0..publishers).map(of).collect())
+    }
+
+    /// All publishers of another host have ended, and have sent this many samples each.
+    pub(super) fn end_all(&self, sent: &[u64]) {
+        for (publisher, &sent) in (0..self.wiring.publishers).zip(sent) {
+            self.end_publishing(publisher, sent);
+        }
+    }
+
+    /// Samples that a publisher sent before the first that counts.
+    fn warm_up(&self, publisher: usize) -> u64 {
+        let first = self.first[publisher].load(Ordering::Acquire);
+        first.saturating_sub(1)
+    }
+
+    /// What the subscribers of this process have to pass on to another host.
+    pub(super) fn far_state(&self) -> FarState {
+        let publishers = self.wiring.publishers as usize;
+        let heard = self.heard.iter().enumerate();
+        let heard = heard.filter(|(_, heard)| heard.load(Ordering::Relaxed));
+        let pair = |(place, _)| ((place / publishers) as u32, (place % publishers) as u32);
+        FarState {
+            ready: self.run.ready(),
+            heard: heard.map(pair).collect(),
+            received: self.received(),
+            left: self.phases.left.load(Ordering::Acquire),
+        }
+    }
+
+    /// Takes over what subscribers of another host have passed on since `before`.
+    pub(super) fn take_over(&self, before: &FarState, now: &FarState) {
+        (before.ready..now.ready).for_each(|_| self.run.announce_ready());
+        for &(subscriber, publisher) in &now.heard {
+            if subscriber < self.wiring.subscribers {
+                self.record_greeting(subscriber, publisher);
+            }
+        }
+        (before.left..now.left).for_each(|_| self.leave());
+        // Of the warm-up nothing is shown.
+        if self.all_count() {
+            let publishers = self.wiring.publishers as usize;
+            let warm_up: u64 = (0..publishers).map(|it| self.warm_up(it)).sum();
+            let warm_up = warm_up.saturating_mul(self.wiring.copies());
+            self.set_received(0, now.received.saturating_sub(warm_up));
+        }
+    }
+
     pub(super) fn received(&self) -> u64 {
         let each = self.received.iter();
         each.map(|count| count.load(Ordering::Relaxed)).sum()
@@ -209,5 +293,49 @@ impl SharedState {
 
     pub(super) fn subscribers_left(&self) -> bool {
         self.phases.left.load(Ordering::Acquire) == self.wiring.subscribers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Scenario;
+
+    #[test]
+    fn two_hosts_pass_on_what_their_ends_share() {
+        let wiring = Wiring::new(Scenario::FanOut, 2, 3);
+        let memory = [(); 2].map(|()| SharedState::memory(&wiring).unwrap());
+        let [here, there] = [0, 1].map(|at: usize| SharedState::new(wiring, &memory[at]).unwrap());
+        // There the warm-up counts as well.
+        there.count_all();
+        assert!(there.counts(Header::new(1, 0)) && !here.counts(Header::new(1, 0)));
+        there.run.announce_ready();
+        there.record_greeting(2, 1);
+        let (before, now) = (FarState::default(), there.far_state());
+        assert!(now.has_news(&before));
+        here.take_over(&before, &now);
+        here.take_over(&now, &now);
+        assert_eq!(here.run.ready(), 1);
+        there.record_greeting(0, 1);
+        there.record_greeting(1, 1);
+        here.take_over(&now, &there.far_state());
+        assert_eq!([0, 1].map(|it| here.not_reached_by(it)), [Some(0), None]);
+        assert_eq!(here.published(), None);
+        for publisher in 0..2 {
+            here.begin_to_count(publisher, 5);
+            here.end_publishing(publisher, 10);
+        }
+        assert_eq!(here.published(), Some(vec![15, 15]));
+        there.end_all(&here.published().unwrap());
+        assert!(there.publishers_ended());
+        for subscriber in 0..3 {
+            assert!(!there.has_all(subscriber));
+            there.set_received(subscriber, 30);
+            assert!(there.has_all(subscriber));
+            there.leave();
+        }
+        here.take_over(&now, &there.far_state());
+        assert!(here.subscribers_left());
+        assert_eq!(here.received(), 60);
     }
 }

@@ -11,6 +11,7 @@ pub mod fabric;
 pub mod hca;
 pub mod memory;
 pub mod node;
+pub mod node_between;
 pub mod queue;
 
 use std::borrow::Cow;
@@ -355,12 +356,13 @@ pub type NamedColumn = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 7] = [
+    pub const ALL: [&'static Schema; 8] = [
         &hca::SCHEMA,
         &between::SCHEMA,
         &queue::SCHEMA,
         &clock::SCHEMA,
         &node::SCHEMA,
+        &node_between::SCHEMA,
         &memory::SCHEMA,
         &cores::SCHEMA,
     ];

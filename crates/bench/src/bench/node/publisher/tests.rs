@@ -87,6 +87,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             vectorize: 1,
             send_queue: 2,
             receive_queue: 2,
+            peer: None,
             verbs: VerbsConfig {
                 sender: None,
                 receiver: None,
