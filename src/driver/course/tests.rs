@@ -558,7 +558,7 @@ fn findings_of_points_are_shown_of_each_once_for_all_rounds_and_count_in_each() 
 
 /// A plan whose points are the rates of a search, and the search.
 fn rates() -> (Plan, Searches) {
-    let rates = crate::stats::rate_search::candidates(1000.0, 8000.0);
+    let rates = crate::stats::rate_search::candidates(2500.0, 3500.0);
     let mut plan = plan(rates.len());
     for (point, rate) in plan.points.iter_mut().zip(rates) {
         let mut settings = Record::new();
@@ -612,7 +612,7 @@ fn a_search_that_was_interrupted_is_completed_by_resume_as_if_it_had_not_been() 
     };
     let whole = temporary("whole");
     let mut course = begun(&whole);
-    let all = searched(&mut course, 0..1000);
+    let all = searched(&mut course, 0..200);
     course.complete_points().unwrap_or_else(|_| panic!());
     let (found, points) = ended(course);
     assert_eq!(found[0]["found"], true);
@@ -622,7 +622,7 @@ fn a_search_that_was_interrupted_is_completed_by_resume_as_if_it_had_not_been() 
     let tried: BTreeSet<usize> = all.iter().map(|(_, point)| *point).collect();
     assert_eq!(points, Vec::from_iter(tried.into_iter().map(name)));
 
-    for end in [1, 8, 21] {
+    for end in [1, 20] {
         let out = temporary("run");
         let mut course = begun(&out);
         let first = searched(&mut course, 0..end);
@@ -631,7 +631,7 @@ fn a_search_that_was_interrupted_is_completed_by_resume_as_if_it_had_not_been() 
         let (plan, searches) = rates();
         let mut course = resumed_with(&out, plan, settings(searches.rounds())).unwrap();
         course.search(searches);
-        let then = searched(&mut course, 0..1000);
+        let then = searched(&mut course, 0..200);
         course.complete_points().unwrap_or_else(|_| panic!());
         assert_eq!([first, then].concat(), all, "ended at {end}");
         assert_eq!(
