@@ -348,7 +348,7 @@ impl NodeArguments {
                 unix_socket: self.unix_socket,
                 multicast_interface: self.multicast_interface.clone(),
             },
-            peer: (self.between.peer.as_ref()).map(|_| Box::new(self.between.config())),
+            peer: (self.between.peer.as_ref()).map(|_| self.between.config()),
             huge_pages: self.hugepages,
             seed: self.seed,
             log: match self.log {
@@ -470,7 +470,7 @@ impl NodeArguments {
     pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
         self.check_broker()?;
         self.check_hosts()?;
-        Ok(Assignment::Node(self.config(), self.points()?))
+        Ok(Assignment::Node(Box::new(self.config()), self.points()?))
     }
 }
 

@@ -37,7 +37,7 @@ pub enum Assignment {
     /// Queues.
     Queue(queue::config::Config, queue::plan::Sweep),
     /// Node-types.
-    Node(node::config::Config, node::plan::Sweep),
+    Node(Box<node::config::Config>, node::plan::Sweep),
     /// Memory under load.
     Memory(memory::config::Config, memory::config::Sweep),
     /// Cache lines between CPUs.
@@ -69,7 +69,7 @@ impl Assignment {
             #[cfg(feature = "rdma")]
             Assignment::TwoHosts(config, peer) => Box::new(HcaBenchmark::new(config, peer)),
             Assignment::Queue(config, sweep) => Box::new(QueueBenchmark::new(config, sweep)),
-            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(config, sweep)),
+            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(*config, sweep)),
             Assignment::Memory(config, sweep) => Box::new(MemoryBenchmark::new(config, sweep)),
             Assignment::Cores(config) => Box::new(CoresBenchmark::new(config)),
             Assignment::Clock(config, sweep) => Box::new(ClockBenchmark::new(config, sweep)),

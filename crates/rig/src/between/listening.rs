@@ -1,5 +1,5 @@
-//! Who is served: one run at a time, with the processes of all its rounds. Others are told so, and what is no hcabench is
-//! turned away, while the run goes on.
+//! Who is served: one run at a time, with the processes of all its rounds. Others get that answer, and what is not
+//! hcabench is turned away, while the run goes on.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -18,9 +18,9 @@ use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::workers::instead_of_dropping;
 
-/// How long who connects may take to say who it is.
+/// How long a process that connects may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
-/// Connections at a time of which nobody knows yet who they are: with one more, the oldest is let go.
+/// Connections at a time that have not greeted yet: with one more, the oldest is let go.
 const STRANGERS: usize = 64;
 /// The longest line of who is not known yet, in bytes.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -52,7 +52,7 @@ pub trait Served: Send + Sync {
     /// Answers the greeting, and does what the other host asks until it closes the connection.
     ///
     /// # Errors
-    /// When something fails here, which the other host was told, or a signal comes.
+    /// When something fails here, which the other host has as an answer, or a signal comes.
     fn serve(&self, wire: &mut Wire, hello: &Hello) -> Result<(), Failure>;
 }
 
@@ -101,7 +101,7 @@ impl UnknownConnections {
         if self.streams.len() >= STRANGERS
             && let Some((_, oldest)) = self.streams.pop_first()
         {
-            // Its thread sees that, and tells it.
+            // Its thread sees that, and reports it.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         let name = self.next;
@@ -255,7 +255,7 @@ pub fn serve(
             continue;
         }
         let Ok((stream, peer)) = listener.accept() else {
-            // Too many files are open, say: that may pass.
+            // As when too many files are open: that may pass.
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;
         };
@@ -321,11 +321,11 @@ fn greet(
     wire.limit_lines(LONGEST_HELLO);
     let ours = Program::this();
     let refused = |wire: &mut Wire, failure: Failure| {
-        // Who has gone need not be told.
+        // One that has disconnected needs no answer.
         let _ = wire.send(&Greeting::Failed(failure.clone()), ANSWER);
         PeerError::Peer(peer, failure)
     };
-    // Another version may say other things: its version is looked at first.
+    // Another version may have other messages: its version is looked at first.
     let said: serde_json::Value = wire.receive(GREETING)?;
     let theirs = said.pointer("/hello/program").cloned();
     let theirs = theirs.and_then(|theirs| serde_json::from_value::<Program>(theirs).ok());

@@ -16,7 +16,7 @@ pub const WORK: Duration = Duration::from_secs(120);
 
 /// All that the processes of a benchmark send each other.
 pub trait PeerMessage: Serialize + DeserializeOwned {
-    /// What keeps the other end from going on, if this says so.
+    /// What keeps the other end from going on, if this reports it.
     ///
     /// # Errors
     /// Itself, if it is another message.

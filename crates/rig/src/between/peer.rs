@@ -24,13 +24,13 @@ const REACHING: Duration = Duration::from_secs(10);
 pub struct PeerConfig {
     /// Host and TCP port.
     pub peer: String,
-    /// What tells this run from others; otherwise the process does.
+    /// What distinguishes this run from others; otherwise the process does.
     pub run: Option<String>,
     /// How long the other host is waited for in all, however long each wait may take.
     pub limit: Option<Duration>,
     /// Probes of each phase.
     pub probes: u32,
-    /// How far the two clocks lie apart at the most, if the user says so.
+    /// How far the two clocks lie apart at the most, if that is declared.
     pub uncertainty: Option<Nanos>,
     /// How far their rates lie apart at the most, in parts per million.
     pub drift: u32,
@@ -51,7 +51,7 @@ named! {
 pub struct Hello {
     /// The program that asks.
     pub program: Program,
-    /// What tells this run from any other; the processes of its rounds have the same.
+    /// What distinguishes this run from any other; the processes of its rounds have the same.
     pub run: String,
     /// The host that asks, for people.
     pub host: String,
@@ -84,7 +84,7 @@ fn addresses_of(peer: &str, default_port: u16) -> Result<Vec<SocketAddr>, String
     }
 }
 
-/// What tells this run from others: its parent, where this process measures a round of it.
+/// What distinguishes this run from others: its parent, where this process measures a round of it.
 fn run_name(boot_id: &str) -> String {
     let process = match child::is_any() {
         true => nix::unistd::getppid(),
@@ -95,8 +95,8 @@ fn run_name(boot_id: &str) -> String {
     format!("{boot_id}-{}-{process}", of_container.display())
 }
 
-/// Keeps the connection of a run open as long as its process is there, so that nobody comes in between two rounds, each
-/// of which is a process with a connection of its own.
+/// Keeps the connection of a run open as long as its process is there, so that no other run comes in between two rounds,
+/// each of which is a process with a separate connection.
 fn keep_open(wire: &Wire) -> Result<(), PeerError> {
     static KEPT: OnceLock<OwnedFd> = OnceLock::new();
     if !child::is_any() {

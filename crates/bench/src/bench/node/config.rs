@@ -163,7 +163,7 @@ pub struct Config {
     /// See [`Settings`](crate::node::Settings).
     pub sockets: SocketSettings,
     /// The other host, on which the subscribers are, if there is one.
-    pub peer: Option<Box<PeerConfig>>,
+    pub peer: Option<PeerConfig>,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.
