@@ -382,19 +382,6 @@ fn passing_samples_on_allocates_nothing() {
             )
         });
     }
-    #[cfg(feature = "iceoryx2")]
-    {
-        let name = format!("hcabench-{:x}-a110c", std::process::id());
-        let _files = hcabench::node::iceoryx2::RunFiles::new(&name).unwrap();
-        pass_samples("iceoryx2", |wiring, settings| {
-            let maker = hcabench::node::iceoryx2::Iceoryx2 {
-                wiring,
-                settings,
-                name: &name,
-            };
-            Ends::of(&maker, wiring)
-        });
-    }
     // What libzmq allocates does not come from here.
     #[cfg(feature = "zeromq")]
     pass_samples("zeromq", |wiring, settings| {

@@ -7,7 +7,7 @@
 //! Inside the latency of a sample: copying it into memory that the publisher has lent from the library, handing its
 //! place to each subscriber by a queue without locks, taking it from there, and copying it out. A subscriber has as
 //! many places as the setting of the receive queue for each publisher. A sample that finds none is refused; where some
-//! of several subscribers have one, the others lose it.
+//! of several subscribers have one, the others lose it. The library allocates memory once for each copy.
 //!
 //! The library keeps files, which [`RunFiles`] puts into a separate folder for each run, and removes.
 
