@@ -52,7 +52,7 @@ fn is_free(serving: &Serving) {
     let folder = &*temporary("");
     ends(
         folder,
-        &serving.options("--rate 200 --count 20 --warmup 0"),
+        &serving.options("--rate 200 --count 20 --warmup 0 --after-miss catch-up"),
         0,
     );
     let row = rows(&folder.join("run/summary.csv")).remove(0);
