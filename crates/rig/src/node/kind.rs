@@ -28,7 +28,7 @@ pub enum NodeType {
     InfiniBand,
     /// Datagrams: [`udp`].
     Udp,
-    /// Connections of TCP: [`tcp`](super::tcp).
+    /// Connections of TCP: [`tcp`].
     Tcp,
     /// Unix sockets: [`unix`](super::unix).
     Unix,
