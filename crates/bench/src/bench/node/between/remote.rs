@@ -1,7 +1,6 @@
 //! The other host, as a run of this one sees it: it makes the subscribers, and sends what they have noted.
 
 use std::cell::RefMut;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::message::{HostName, NodeMessage, Order, PreparedPoint, RunOver};
-use super::probing::{MakeReceiver, MakeSender, ProbeEnds, Stamped, of_probes};
+use super::probing::{MakeReceiver, MakeSender, ProbeEnds, by_number, of_probes};
 use crate::bench::node::config::Config;
 use crate::bench::node::ends::Setup;
 use crate::bench::node::error::RunError;
@@ -248,7 +247,7 @@ impl<'a> FarRun<'a> {
         send_message(self.wire(), &NodeMessage::ProbesOver)?;
         let there = only!(NodeMessage::Probed(stamped) => stamped);
         let there = receive_message(self.wire(), ANSWER, there)?;
-        let there: HashMap<u32, Stamped> = there.into_iter().map(|one| (one.number, one)).collect();
+        let there = by_number(there);
         let epoch = self.epoch;
         let moved = |nanos| Nanos(epoch.of_nanos(nanos));
         let before = self.probes.len();
