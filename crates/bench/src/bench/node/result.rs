@@ -84,7 +84,7 @@ pub(super) struct PublisherReport {
     pub log: Entries<{ SentSample::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
-    /// The number of the first of them.
+    /// The number of the first of them, or that it would have.
     pub first: u64,
     /// Samples of them that were acknowledged, where there is such a thing.
     pub acknowledged: Option<u64>,
