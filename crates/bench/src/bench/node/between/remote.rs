@@ -17,7 +17,7 @@ use crate::bench::node::log::{Log, LogWriter};
 use crate::bench::node::point::Point;
 use crate::bench::node::result::{PublisherReport, ReceivedSample, SubscriberReport};
 use crate::bench::node::sample::Epoch;
-use crate::bench::node::shared::{FarState, SharedState};
+use crate::bench::node::shared::{FarSubscribers, SharedState};
 use crate::between::error::PeerError;
 use crate::between::message::{ANSWER, WORK, only, receive_message, send_message, take};
 use crate::between::peer::{PeerConfig, ServedBenchmark};
@@ -140,7 +140,7 @@ pub(in crate::bench::node) struct FarRun<'a> {
     probes: Vec<NumberedProbe>,
     unanswered: u64,
     /// What the subscribers have passed on, and when the other host was heard last.
-    far: FarState,
+    far: FarSubscribers,
     heard: Instant,
     beaten: Instant,
     has_published: bool,
@@ -211,7 +211,7 @@ impl<'a> FarRun<'a> {
             cpu,
             probes: Vec::new(),
             unanswered: 0,
-            far: FarState::default(),
+            far: FarSubscribers::default(),
             heard: Instant::now(),
             beaten: Instant::now(),
             has_published: false,
@@ -275,6 +275,11 @@ impl<'a> FarRun<'a> {
         Ok(())
     }
 
+    /// Samples that have come there, those of the warm-up included.
+    pub(in crate::bench::node) fn received(&self) -> u64 {
+        self.far.received()
+    }
+
     /// Has the subscribers start.
     pub(in crate::bench::node) fn begin(&mut self) -> Result<(), RunError> {
         self.heard = Instant::now();
@@ -312,8 +317,7 @@ impl<'a> FarRun<'a> {
         self.heard = Instant::now();
         match message {
             NodeMessage::Far(far) => {
-                shared.take_over(&self.far, &far);
-                self.far = far;
+                self.far.take_over(far, shared);
             }
             other => {
                 let over = take(self.wire(), other, only!(NodeMessage::Over(over) => *over))?;

@@ -264,6 +264,7 @@ impl ClockUser for ServedRun<'_> {
             wire: &mut *wire,
             shared: &shared,
             told: (FarState::default(), Instant::now()),
+            untold: shared.untold(),
             heard: Instant::now(),
         };
         let patience = SupervisorTimeouts {
@@ -288,7 +289,8 @@ impl ClockUser for ServedRun<'_> {
             subscribers: subscribers.iter().map(noted).collect(),
             throttled: throttling.record(),
         };
-        send_message(wire, &NodeMessage::Far(shared.far_state()))?;
+        let far = shared.far_state(&mut relay.untold);
+        send_message(wire, &NodeMessage::Far(far))?;
         send_message(wire, &NodeMessage::Over(Box::new(over)))?;
         loop {
             match next(wire)? {
@@ -336,6 +338,8 @@ struct Relay<'a> {
     shared: &'a SharedState,
     /// What the other host was told, and when.
     told: (FarState, Instant),
+    /// The greetings that it was not told of.
+    untold: Vec<usize>,
     heard: Instant,
 }
 
@@ -355,7 +359,7 @@ impl Relay<'_> {
         if self.heard.elapsed() > SILENCE {
             return Err(self.wire.unanswered(SILENCE).into());
         }
-        let far = self.shared.far_state();
+        let far = self.shared.far_state(&mut self.untold);
         let since = self.told.1.elapsed();
         if since >= TELL || far.has_news(&self.told.0) {
             send_message(self.wire, &NodeMessage::Far(far.clone()))?;
