@@ -260,6 +260,8 @@ impl ClockUser for NodeRun<'_> {
         })?;
         served.set(served.get() || broker.address().is_some());
         workers.dismiss(SupervisorTimeouts::default().grace);
+        // Signals are no longer held back: waits for the other host see them.
+        drop(workers);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
             processes.add_logs(&mut reports, &shared)?;

@@ -277,6 +277,8 @@ impl ClockUser for ServedRun<'_> {
         })?;
         let reports = finished(collected)?;
         workers.dismiss(patience.grace);
+        // Signals are no longer held back: waits for the other host see them.
+        drop(workers);
         let subscribers: Vec<SubscriberReport> =
             reports.into_iter().filter_map(of_report).collect();
         let noted = |report: &SubscriberReport| NotedSamples {
