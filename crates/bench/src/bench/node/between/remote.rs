@@ -1,7 +1,8 @@
 //! The other host, as a run of this one sees it: it makes the subscribers, and sends what they have noted.
 
 use std::cell::RefMut;
-use std::net::IpAddr;
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -115,6 +116,15 @@ fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunErr
     Ok((wire, there))
 }
 
+/// That the other host sent another number of something than it was to.
+fn invalid(peer: SocketAddr, what: &str, wanted: impl Display, sent: usize) -> PeerError {
+    let text = format!(
+        "sent {sent} {what} instead of {wanted}: it is no hcabench of this version, or this is a bug: end \
+         `hcabench serve` there, start it again from the same build, and report it if this happens again"
+    );
+    PeerError::Peer(peer, Failure::Run(text))
+}
+
 /// What is known of the other host's part of a run.
 #[derive(Debug)]
 pub(in crate::bench::node) struct FarEnd {
@@ -134,6 +144,7 @@ pub(in crate::bench::node) struct FarRun<'a> {
     remote: RefMut<'a, Remote>,
     epoch: Epoch,
     made: PreparedPoint,
+    node_type: NodeType,
     ends: ProbeEnds,
     /// Where probes are sent from.
     cpu: usize,
@@ -186,26 +197,36 @@ impl<'a> FarRun<'a> {
         let made = send_message(wire, &NodeMessage::Point(Box::new(order)))
             .map_err(PeerError::from)
             .and_then(|()| receive_message(wire, WORK, only!(NodeMessage::Made(made) => *made)));
-        let made = match made {
-            Ok(made) => made,
+        let peer = wire.peer();
+        let ready = made.map_err(RunError::from).and_then(|made| {
+            let subscribers = setup.common.point.wiring.subscribers;
+            if made.subscribers.len() != subscribers as usize {
+                return Err(invalid(peer, "addresses", subscribers, made.subscribers.len()).into());
+            }
+            let sends = Setup {
+                common: &there,
+                ..*setup
+            }
+            .visit(MakeSender {
+                clock,
+                probes: &there,
+                to: made.probes.clone(),
+            })?;
+            Ok((made, sends))
+        });
+        let (made, sends) = match ready {
+            Ok(ready) => ready,
             Err(error) => {
+                // It waits for what this run sends next, and so can do nothing for another one.
                 let wire = remote.wire.take();
                 wire.iter().for_each(Wire::close);
-                return Err(error.into());
+                return Err(error);
             }
         };
-        let sends = Setup {
-            common: &there,
-            ..*setup
-        }
-        .visit(MakeSender {
-            clock,
-            probes: &there,
-            to: made.probes.clone(),
-        })?;
         let mut run = FarRun {
             remote,
             epoch: setup.common.epoch,
+            node_type: setup.common.point.node_type,
             made,
             ends: ProbeEnds::new(sends, receives),
             cpu,
@@ -218,7 +239,7 @@ impl<'a> FarRun<'a> {
             over: None,
             is_finished: false,
         };
-        run.exchange(Phase::Before)?;
+        run.exchange(Phase::Before, setup.shared)?;
         Ok(run)
     }
 
@@ -235,7 +256,7 @@ impl<'a> FarRun<'a> {
     }
 
     /// Exchanges the probes of a phase.
-    fn exchange(&mut self, phase: Phase) -> Result<(), RunError> {
+    fn exchange(&mut self, phase: Phase, shared: &SharedState) -> Result<(), RunError> {
         let place = u32::from(phase == Phase::After);
         let count = self.remote.asked.probes;
         let (first, count) = (place * count, count);
@@ -243,7 +264,12 @@ impl<'a> FarRun<'a> {
         receive_message(self.wire(), ANSWER, only!(NodeMessage::Answering => ()))?;
         let (cpu, ends) = (self.cpu, &mut self.ends);
         let asked = on_cpu(cpu, || ends.ask((first, count)))?;
-        let (here, asked) = asked?;
+        unless_interrupted()?;
+        let (here, asked) = asked.map_err(|error| {
+            // The end here may only have noticed that the other host failed.
+            let cause = self.root_cause(shared);
+            cause.unwrap_or_else(|| RunError::from(error))
+        })?;
         send_message(self.wire(), &NodeMessage::ProbesOver)?;
         let there = only!(NodeMessage::Probed(stamped) => stamped);
         let there = receive_message(self.wire(), ANSWER, there)?;
@@ -268,8 +294,12 @@ impl<'a> FarRun<'a> {
         unless_interrupted()?;
         let answered = self.probes.len() - before;
         if answered == 0 {
-            let text = "probes: none of them was answered: does a firewall between the hosts stop the node-type?";
-            return Err(PeerError::Here(text.to_owned()).into());
+            let text = format!(
+                "no probe was answered: a firewall between the hosts may stop samples, or the path loses them: let \
+                 --type {} through both ways, on all ports, or take another type",
+                self.node_type
+            );
+            return Err(PeerError::Here(text).into());
         }
         self.unanswered += u64::from(asked).saturating_sub(answered as u64);
         Ok(())
@@ -365,12 +395,11 @@ impl<'a> FarRun<'a> {
             let message = self.wire().receive(ANSWER)?;
             self.hear(message, setup.shared)?;
         };
-        self.exchange(Phase::After)?;
+        self.exchange(Phase::After, setup.shared)?;
         let subscribers = setup.common.point.wiring.subscribers;
         if over.subscribers.len() != subscribers as usize {
-            let text = "reported another number of subscribers than there are";
-            let failure = Failure::Run(text.to_owned());
-            return Err(PeerError::Peer(self.wire().peer(), failure).into());
+            let sent = over.subscribers.len();
+            return Err(invalid(self.wire().peer(), "reports", subscribers, sent).into());
         }
         let mut reports = Vec::new();
         for (subscriber, noted) in (0..subscribers).zip(&over.subscribers) {
@@ -383,8 +412,9 @@ impl<'a> FarRun<'a> {
                 let entries = only!(NodeMessage::Noted(entries) => entries);
                 let entries = receive_message(self.wire(), ANSWER, entries)?;
                 if entries.is_empty() || entries.len() > noted.count - from {
-                    let failure = Failure::Run("sent another number of entries".to_owned());
-                    return Err(PeerError::Peer(self.wire().peer(), failure).into());
+                    let wanted = format!("1 to {}", noted.count - from);
+                    let peer = self.wire().peer();
+                    return Err(invalid(peer, "noted samples", wanted, entries.len()).into());
                 }
                 from += entries.len();
                 for entry in entries {
