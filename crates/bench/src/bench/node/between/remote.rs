@@ -19,12 +19,13 @@ use crate::bench::node::point::Point;
 use crate::bench::node::result::{PublisherReport, ReceivedSample, SubscriberReport};
 use crate::bench::node::sample::Epoch;
 use crate::bench::node::shared::{FarSubscribers, SharedState};
+use crate::bench::node::subscriber::entries;
 use crate::between::error::PeerError;
 use crate::between::message::{ANSWER, WORK, only, receive_message, send_message, take};
 use crate::between::peer::{PeerConfig, ServedBenchmark};
 use crate::between::probe::NumberedProbe;
 use crate::between::time_of_day::TimeOfDayOffset;
-use crate::buffer::PageKind;
+use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::on_cpu;
 use crate::launch::wire::{Wire, WireError};
@@ -404,8 +405,12 @@ impl<'a> FarRun<'a> {
         let mut reports = Vec::new();
         for (subscriber, noted) in (0..subscribers).zip(&over.subscribers) {
             let config = &setup.common.config;
-            let room = Log::new(config.log, noted.count, config.huge_pages, folder)?;
-            let mut log = LogWriter::new(Arc::new(room), noted.count);
+            // Without the warm-up there is as much as on one host.
+            let steps = config.steps(setup.common.point.rate_per_s);
+            let limit = entries(&setup.common.point.wiring, steps, subscriber).min(noted.count);
+            let room = Log::new(config.log, limit, HugePagePolicy::Off, folder)?;
+            let mut log = LogWriter::new(Arc::new(room), limit);
+            let mut overflown = noted.overflown;
             let mut from = 0;
             while from < noted.count {
                 send_message(self.wire(), &NodeMessage::Fetch { subscriber, from })?;
@@ -421,13 +426,13 @@ impl<'a> FarRun<'a> {
                     let header = ReceivedSample::of_words(entry).header;
                     let publisher = publishers.get(header.publisher() as usize);
                     if publisher.is_none_or(|it| header.number() >= it.first) {
-                        log.push(entry)?;
+                        overflown += u64::from(!log.push(entry)?);
                     }
                 }
             }
             reports.push(SubscriberReport {
                 log: log.end()?,
-                overflown: noted.overflown,
+                overflown,
                 pool_is_whole: noted.pool_is_whole,
             });
         }

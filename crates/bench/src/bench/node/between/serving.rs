@@ -16,7 +16,7 @@ use crate::bench::node::point::Point;
 use crate::bench::node::result::{ReceivedSample, Report, SubscriberReport};
 use crate::bench::node::shared::{FarState, SharedState};
 use crate::bench::node::task::LogRoom;
-use crate::bench::node::{process, subscriber};
+use crate::bench::node::{process, rows, subscriber};
 use crate::between::error::PeerError;
 use crate::between::listening::Served;
 use crate::between::message::{next, only, send_message, take};
@@ -170,8 +170,8 @@ fn of_subscribers(config: &Config, rate_per_s: f64) -> Config {
     }
 }
 
-/// Refuses logs that take more memory than there is.
-fn check_memory(common: &Common) -> Result<(), RunError> {
+/// What the subscribers of a point take.
+fn needs(common: &Common) -> [MemoryNeed; 2] {
     let Common { point, config, .. } = common;
     let steps = config.steps(point.rate_per_s);
     let log = |number| {
@@ -179,14 +179,27 @@ fn check_memory(common: &Common) -> Result<(), RunError> {
         Log::<{ ReceivedSample::WORDS }>::memory(config.log, entries, config.huge_pages).0
     };
     let bytes = (0..point.wiring.subscribers).map(log);
-    let needs = [MemoryNeed {
-        what: "logs of subscribers",
-        bytes: bytes.fold(0, u64::saturating_add),
-    }];
+    let slots = u64::from(point.wiring.subscribers) * subscriber::slots(config) as u64;
+    [
+        MemoryNeed {
+            what: "logs of subscribers",
+            bytes: bytes.fold(0, u64::saturating_add),
+        },
+        MemoryNeed {
+            what: "samples",
+            bytes: slots.saturating_mul(rows::slot_bytes(point)),
+        },
+    ]
+}
+
+/// Refuses subscribers that take more memory than there is.
+fn check_memory(common: &Common) -> Result<(), RunError> {
+    let Common { point, config, .. } = common;
+    let steps = config.steps(point.rate_per_s);
     let options = format!("--rate {} for {steps} steps", point.rate_per_s);
-    let advice = "lower --count, --duration, --warmup, --rate or --publishers";
+    let advice = "lower --count, --duration, --warmup, --rate, --receive-queue, --publishers or --subscribers";
     let allowed = Allowance::of_this_process();
-    let checked = allowed.map_or(Ok(()), |it| it.require(&needs, &options, advice));
+    let checked = allowed.map_or(Ok(()), |it| it.require(&needs(common), &options, advice));
     Ok(checked.map_err(RigError::Memory)?)
 }
 
