@@ -48,6 +48,8 @@ const MOST_VALUES: u32 = 4096;
 /// The same of `--send-queue` and `--receive-queue`, and of `--vectorize`.
 const MOST_QUEUED: u32 = 1_000_000;
 const MOST_AT_ONCE: usize = 4096;
+/// The most probes of a run, in two phases: those of `--probes`.
+const MOST_PROBES: u32 = 2 * 100_000;
 
 /// Has subscribers for other hosts.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +146,7 @@ fn check(point: &Point) -> Result<(), RunError> {
         && point.node_type.refusal_between_hosts().is_none();
     match possible {
         true => Ok(()),
-        false => Err(Failure::Usage(format!("{point} is not a point of two hosts")).into()),
+        false => Err(refused(&format!("the point {point}"))),
     }
 }
 
@@ -155,8 +157,30 @@ fn check_queues(config: &Config) -> Result<(), RunError> {
         && (1..=MOST_AT_ONCE).contains(&config.vectorize);
     match possible {
         true => Ok(()),
-        false => Err(Failure::Usage("queues of no run were asked for".to_owned()).into()),
+        false => Err(refused(&format!(
+            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and {MOST_AT_ONCE})",
+            config.receive_queue, config.send_queue, config.vectorize
+        ))),
     }
+}
+
+/// The same of probes.
+fn check_probes(first: u32, count: u32) -> Result<(), RunError> {
+    match first.checked_add(count) {
+        Some(..=MOST_PROBES) => Ok(()),
+        _ => Err(refused(&format!(
+            "{count} probes from number {first} on (up to {MOST_PROBES} of a run)"
+        ))),
+    }
+}
+
+/// That something was asked for over the network which no command line asks for.
+fn refused(what: &str) -> RunError {
+    Failure::Usage(format!(
+        "the other host asked for {what}, which `hcabench node --peer` does not: it is another program or another \
+         build: start the same build of hcabench on both hosts"
+    ))
+    .into()
 }
 
 /// The settings of the subscribers: they note the warm-up as well, in memory.
@@ -254,7 +278,10 @@ impl ClockUser for ServedRun<'_> {
             send_message(wire, &NodeMessage::Made(Box::new(made)))?;
             loop {
                 match next(wire)? {
-                    NodeMessage::Probe { .. } => probes.answer(wire)?,
+                    NodeMessage::Probe { first, count } => {
+                        check_probes(first, count)?;
+                        probes.answer(wire)?;
+                    }
                     other => {
                         take(wire, other, only!(NodeMessage::Begin => ()))?;
                         return Ok(Crew::new(&shared)?);
@@ -309,7 +336,10 @@ impl ClockUser for ServedRun<'_> {
         send_message(wire, &NodeMessage::Over(Box::new(over)))?;
         loop {
             match next(wire)? {
-                NodeMessage::Probe { .. } => probes.answer(wire)?,
+                NodeMessage::Probe { first, count } => {
+                    check_probes(first, count)?;
+                    probes.answer(wire)?;
+                }
                 NodeMessage::Fetch { subscriber, from } => {
                     let entries = match subscribers.get(subscriber as usize) {
                         Some(report) => entries(report, from, &clock)?,
@@ -450,5 +480,24 @@ impl AnsweredProbes {
         })?;
         over.unwrap_or(Ok(()))?;
         Ok(send_message(wire, &NodeMessage::Probed(answered?))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_beyond_those_of_a_run_are_refused() {
+        for (first, count) in [(0, 10), (100_000, 100_000)] {
+            check_probes(first, count).unwrap();
+        }
+        for (first, count) in [(100_000, 100_001), (u32::MAX, 1), (1, u32::MAX)] {
+            let told = check_probes(first, count).unwrap_err().to_string();
+            assert!(
+                told.contains(&format!("{count} probes from number {first}")),
+                "{told}"
+            );
+        }
     }
 }
