@@ -134,11 +134,11 @@ impl NodeBenchmark {
                 self.config.steps(point.rate_per_s)
             );
             let advice = match self.config.log {
-                LogPlace::Memory => {
+                LogPlace::Memory if self.config.peer.is_none() => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers, \
                     or use --log file"
                 }
-                LogPlace::File { .. } => {
+                _ => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers"
                 }
             };

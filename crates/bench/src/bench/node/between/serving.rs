@@ -158,7 +158,8 @@ fn check_queues(config: &Config) -> Result<(), RunError> {
     match possible {
         true => Ok(()),
         false => Err(refused(&format!(
-            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and {MOST_AT_ONCE})",
+            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and \
+             {MOST_AT_ONCE})",
             config.receive_queue, config.send_queue, config.vectorize
         ))),
     }
