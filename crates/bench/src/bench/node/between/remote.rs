@@ -34,6 +34,7 @@ use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
 use crate::rig::findings::of_throttling;
+use crate::rig::named::Named as _;
 use crate::time::between::{Phase, Probe};
 use crate::time::{Clock, Nanos};
 
@@ -298,7 +299,7 @@ impl<'a> FarRun<'a> {
             let text = format!(
                 "no probe was answered: a firewall between the hosts may stop samples, or the path loses them: let \
                  --type {} through both ways, on all ports, or take another type",
-                self.node_type
+                self.node_type.name()
             );
             return Err(PeerError::Here(text).into());
         }
