@@ -15,6 +15,7 @@ use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
 use super::{files, findings, process, publisher, rows, subscriber};
+use crate::buffer::HugePagePolicy;
 use crate::host::MemoryLock;
 use crate::node::settings::Poll;
 use crate::results::finding::{Finding, kinds};
@@ -73,10 +74,15 @@ impl NodeBenchmark {
         let wiring = &point.wiring;
         let steps = config.steps(point.rate_per_s);
         let (place, policy) = (config.log, config.huge_pages);
+        // Of another host's logs there is a copy here, in small pages.
+        let copied = match config.peer {
+            None => policy,
+            Some(_) => HugePagePolicy::Off,
+        };
         let of_publisher = Log::<{ SentSample::WORDS }>::memory(place, steps as usize, policy).0;
         let of_subscribers = (0..wiring.subscribers)
             .map(|number| subscriber::entries(wiring, steps, number))
-            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, policy).0)
+            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, copied).0)
             .fold(0, u64::saturating_add);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
         // Of two clocks, the two stamps of each copy and its bounds, with its place.
@@ -87,8 +93,12 @@ impl NodeBenchmark {
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
         let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
+        let subscribers_here = match config.peer {
+            None => wiring.subscribers,
+            Some(_) => 0,
+        };
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
-            + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
+            + u64::from(subscribers_here) * subscriber::slots(config) as u64;
         [
             MemoryNeed {
                 what: "logs",
@@ -100,7 +110,7 @@ impl NodeBenchmark {
             },
             MemoryNeed {
                 what: "samples",
-                bytes: slots * (rows::sample_bytes(point) + 128),
+                bytes: slots * rows::slot_bytes(point),
             },
             MemoryNeed {
                 what: "rings",
@@ -124,11 +134,11 @@ impl NodeBenchmark {
                 self.config.steps(point.rate_per_s)
             );
             let advice = match self.config.log {
-                LogPlace::Memory => {
+                LogPlace::Memory if self.config.peer.is_none() => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers, \
                     or use --log file"
                 }
-                LogPlace::File { .. } => {
+                _ => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers"
                 }
             };
@@ -243,7 +253,7 @@ impl NodeBenchmark {
                 "of_peer": (run.far.as_ref())
                     .map(|far| json!({ "cpus": far.cpus, "pages": far.pages })),
                 "placement_warnings": run.placement.warnings,
-                "pages": run.reports.least_pages(),
+                "pages": run.reports.least_pages(run.far.is_some()),
             }),
             details: json!({ "by_subscriber": found.by_subscriber }),
             histograms,

@@ -84,7 +84,7 @@ pub(super) struct PublisherReport {
     pub log: Entries<{ SentSample::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
-    /// The number of the first of them.
+    /// The number of the first of them, or that it would have.
     pub first: u64,
     /// Samples of them that were acknowledged, where there is such a thing.
     pub acknowledged: Option<u64>,
@@ -166,11 +166,12 @@ impl Reports {
         reports
     }
 
-    /// The least pages that any of their logs got.
-    pub(super) fn least_pages(&self) -> Option<PageKind> {
+    /// The least pages that any log got which was written here: those of subscribers on another host are copies.
+    pub(super) fn least_pages(&self, are_far: bool) -> Option<PageKind> {
         let publishers = self.publishers.iter().map(|it| it.log.page_kind());
+        let subscribers = self.subscribers.iter().filter(|_| !are_far);
         publishers
-            .chain(self.subscribers.iter().map(|it| it.log.page_kind()))
+            .chain(subscribers.map(|it| it.log.page_kind()))
             .min()
     }
 }

@@ -16,6 +16,11 @@ pub(super) fn sample_bytes(point: &Point) -> u64 {
     (point.words() * WORD) as u64
 }
 
+/// The same in a pool, with what is noted of it there.
+pub(super) fn slot_bytes(point: &Point) -> u64 {
+    sample_bytes(point) + 128
+}
+
 /// The settings of a point.
 pub(super) fn settings(point: &Point, config: &Config) -> Record {
     let mut record = Record::new();

@@ -225,8 +225,9 @@ impl ClockUser for NodeRun<'_> {
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
             let gone = gone.or_else(|| far.as_mut()?.look(&shared));
-            if shared.received() != received {
-                (received, since) = (shared.received(), Instant::now());
+            let come = (far.as_ref()).map_or_else(|| shared.received(), FarRun::received);
+            if come != received {
+                (received, since) = (come, Instant::now());
             }
             gone.or_else(|| (since.elapsed() >= limit).then_some(RunError::Silent { limit }))
         };
@@ -259,6 +260,8 @@ impl ClockUser for NodeRun<'_> {
         })?;
         served.set(served.get() || broker.address().is_some());
         workers.dismiss(SupervisorTimeouts::default().grace);
+        // Signals are no longer held back: waits for the other host see them.
+        drop(workers);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
             processes.add_logs(&mut reports, &shared)?;

@@ -42,7 +42,7 @@ pub(super) struct SharedState {
 pub(super) struct FarState {
     /// Those that are ready.
     ready: u32,
-    /// Subscriber and publisher: a greeting has come.
+    /// Subscriber and publisher: a greeting has come, which was not told before.
     heard: Vec<(u32, u32)>,
     /// Samples that have come, those of the warm-up included.
     received: u64,
@@ -53,8 +53,41 @@ pub(super) struct FarState {
 impl FarState {
     /// Whether there is more to it than that samples come.
     pub(super) fn has_news(&self, before: &Self) -> bool {
-        let apart = |state: &Self| (state.ready, state.left, state.heard.len());
-        apart(self) != apart(before)
+        let apart = |state: &Self| (state.ready, state.left);
+        apart(self) != apart(before) || !self.heard.is_empty()
+    }
+}
+
+/// What was passed on here by subscribers of another host.
+#[derive(Debug, Default)]
+pub(super) struct FarSubscribers {
+    state: FarState,
+    /// Samples that had come when the warm-up was over.
+    warm_up: Option<u64>,
+}
+
+impl FarSubscribers {
+    /// Samples that have come, those of the warm-up included.
+    pub(super) fn received(&self) -> u64 {
+        self.state.received
+    }
+
+    /// Takes over what they pass on now.
+    pub(super) fn take_over(&mut self, now: FarState, shared: &SharedState) {
+        let before = &self.state;
+        (before.ready..now.ready).for_each(|_| shared.run.announce_ready());
+        for &(subscriber, publisher) in &now.heard {
+            if subscriber < shared.wiring.subscribers {
+                shared.record_greeting(subscriber, publisher);
+            }
+        }
+        (before.left..now.left).for_each(|_| shared.leave());
+        // Of the warm-up nothing is shown. What was sent in it may have been lost: what came is subtracted.
+        if shared.all_count() {
+            let warm_up = *self.warm_up.get_or_insert(before.received);
+            shared.set_received(0, now.received.saturating_sub(warm_up));
+        }
+        self.state = now;
     }
 }
 
@@ -235,36 +268,29 @@ impl SharedState {
         first.saturating_sub(1)
     }
 
-    /// What the subscribers of this process have to pass on to another host.
-    pub(super) fn far_state(&self) -> FarState {
+    /// What the subscribers of this process have to pass on to another host. `untold`: the places of pairs of which no
+    /// greeting was told yet, of which those that are told now are taken out.
+    pub(super) fn far_state(&self, untold: &mut Vec<usize>) -> FarState {
         let publishers = self.wiring.publishers as usize;
-        let heard = self.heard.iter().enumerate();
-        let heard = heard.filter(|(_, heard)| heard.load(Ordering::Relaxed));
-        let pair = |(place, _)| ((place / publishers) as u32, (place % publishers) as u32);
+        let mut heard = Vec::new();
+        untold.retain(|&place| {
+            let has_come = self.heard[place].load(Ordering::Relaxed);
+            if has_come {
+                heard.push(((place / publishers) as u32, (place % publishers) as u32));
+            }
+            !has_come
+        });
         FarState {
             ready: self.run.ready(),
-            heard: heard.map(pair).collect(),
+            heard,
             received: self.received(),
             left: self.phases.left.load(Ordering::Acquire),
         }
     }
 
-    /// Takes over what subscribers of another host have passed on since `before`.
-    pub(super) fn take_over(&self, before: &FarState, now: &FarState) {
-        (before.ready..now.ready).for_each(|_| self.run.announce_ready());
-        for &(subscriber, publisher) in &now.heard {
-            if subscriber < self.wiring.subscribers {
-                self.record_greeting(subscriber, publisher);
-            }
-        }
-        (before.left..now.left).for_each(|_| self.leave());
-        // Of the warm-up nothing is shown.
-        if self.all_count() {
-            let publishers = self.wiring.publishers as usize;
-            let warm_up: u64 = (0..publishers).map(|it| self.warm_up(it)).sum();
-            let warm_up = warm_up.saturating_mul(self.wiring.copies());
-            self.set_received(0, now.received.saturating_sub(warm_up));
-        }
+    /// All pairs, before anything was told of them.
+    pub(super) fn untold(&self) -> Vec<usize> {
+        (0..self.heard.len()).collect()
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -311,18 +337,30 @@ mod tests {
         assert!(there.counts(Header::new(1, 0)) && !here.counts(Header::new(1, 0)));
         there.run.announce_ready();
         there.record_greeting(2, 1);
-        let (before, now) = (FarState::default(), there.far_state());
-        assert!(now.has_news(&before));
-        here.take_over(&before, &now);
-        here.take_over(&now, &now);
+        let (mut far, mut untold) = (FarSubscribers::default(), there.untold());
+        let now = there.far_state(&mut untold);
+        assert!(now.has_news(&FarState::default()));
+        // What was told is not told again.
+        let again = there.far_state(&mut untold);
+        assert!(!again.has_news(&now) && again.heard.is_empty());
+        far.take_over(now, &here);
+        far.take_over(again, &here);
         assert_eq!(here.run.ready(), 1);
         there.record_greeting(0, 1);
         there.record_greeting(1, 1);
-        here.take_over(&now, &there.far_state());
+        // Of what was sent in the warm-up, 30 copies, some were lost.
+        there.set_received(0, 12);
+        far.take_over(there.far_state(&mut untold), &here);
         assert_eq!([0, 1].map(|it| here.not_reached_by(it)), [Some(0), None]);
+        assert_eq!((here.received(), far.received()), (0, 12));
         assert_eq!(here.published(), None);
         for publisher in 0..2 {
             here.begin_to_count(publisher, 5);
+        }
+        there.set_received(0, 13);
+        far.take_over(there.far_state(&mut untold), &here);
+        assert_eq!((here.received(), far.received()), (1, 13));
+        for publisher in 0..2 {
             here.end_publishing(publisher, 10);
         }
         assert_eq!(here.published(), Some(vec![15, 15]));
@@ -334,8 +372,8 @@ mod tests {
             assert!(there.has_all(subscriber));
             there.leave();
         }
-        here.take_over(&now, &there.far_state());
+        far.take_over(there.far_state(&mut untold), &here);
         assert!(here.subscribers_left());
-        assert_eq!(here.received(), 60);
+        assert_eq!(here.received(), 78);
     }
 }

@@ -1,6 +1,7 @@
 //! Probes over the node-type: a sample to the other host and one back, with a stamp right before each is handed to its
 //! node and right after it was read. They have the size of the samples that are measured.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,16 @@ pub(super) struct Stamped {
     pub(super) sent: Nanos,
     /// Right after that of the other end was read.
     pub(super) received: Nanos,
+}
+
+/// Stamps by the number of their probe. Of a probe that came several times those of the first are kept: the end that
+/// asks keeps the answer that came first, and that one was sent no earlier.
+pub(super) fn by_number(all: Vec<Stamped>) -> HashMap<u32, Stamped> {
+    let mut found = HashMap::new();
+    for stamped in all {
+        found.entry(stamped.number).or_insert(stamped);
+    }
+    found
 }
 
 /// Where probes are sent.
@@ -246,5 +257,23 @@ impl ProbeEnds {
             }
         }
         Ok(stamped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_probe_that_came_twice_the_first_answer_counts() {
+        let stamped = |number, received| Stamped {
+            number,
+            sent: Nanos(received + 1),
+            received: Nanos(received),
+        };
+        let found = by_number(vec![stamped(3, 10), stamped(4, 20), stamped(3, 90)]);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[&3].received, found[&3].sent), (Nanos(10), Nanos(11)));
+        assert_eq!(found[&4].received, Nanos(20));
     }
 }

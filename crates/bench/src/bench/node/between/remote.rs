@@ -1,8 +1,8 @@
 //! The other host, as a run of this one sees it: it makes the subscribers, and sends what they have noted.
 
 use std::cell::RefMut;
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::message::{HostName, NodeMessage, Order, PreparedPoint, RunOver};
-use super::probing::{MakeReceiver, MakeSender, ProbeEnds, Stamped, of_probes};
+use super::probing::{MakeReceiver, MakeSender, ProbeEnds, by_number, of_probes};
 use crate::bench::node::config::Config;
 use crate::bench::node::ends::Setup;
 use crate::bench::node::error::RunError;
@@ -18,13 +18,14 @@ use crate::bench::node::log::{Log, LogWriter};
 use crate::bench::node::point::Point;
 use crate::bench::node::result::{PublisherReport, ReceivedSample, SubscriberReport};
 use crate::bench::node::sample::Epoch;
-use crate::bench::node::shared::{FarState, SharedState};
+use crate::bench::node::shared::{FarSubscribers, SharedState};
+use crate::bench::node::subscriber::entries;
 use crate::between::error::PeerError;
 use crate::between::message::{ANSWER, WORK, only, receive_message, send_message, take};
 use crate::between::peer::{PeerConfig, ServedBenchmark};
 use crate::between::probe::NumberedProbe;
 use crate::between::time_of_day::TimeOfDayOffset;
-use crate::buffer::PageKind;
+use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::on_cpu;
 use crate::launch::wire::{Wire, WireError};
@@ -33,6 +34,7 @@ use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
 use crate::rig::findings::of_throttling;
+use crate::rig::named::Named as _;
 use crate::time::between::{Phase, Probe};
 use crate::time::{Clock, Nanos};
 
@@ -116,6 +118,15 @@ fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunErr
     Ok((wire, there))
 }
 
+/// That the other host sent another number of something than it was to.
+fn invalid(peer: SocketAddr, what: &str, wanted: impl Display, sent: usize) -> PeerError {
+    let text = format!(
+        "sent {sent} {what} instead of {wanted}: it is no hcabench of this version, or this is a bug: end \
+         `hcabench serve` there, start it again from the same build, and report it if this happens again"
+    );
+    PeerError::Peer(peer, Failure::Run(text))
+}
+
 /// What is known of the other host's part of a run.
 #[derive(Debug)]
 pub(in crate::bench::node) struct FarEnd {
@@ -135,13 +146,14 @@ pub(in crate::bench::node) struct FarRun<'a> {
     remote: RefMut<'a, Remote>,
     epoch: Epoch,
     made: PreparedPoint,
+    node_type: NodeType,
     ends: ProbeEnds,
     /// Where probes are sent from.
     cpu: usize,
     probes: Vec<NumberedProbe>,
     unanswered: u64,
     /// What the subscribers have passed on, and when the other host was heard last.
-    far: FarState,
+    far: FarSubscribers,
     heard: Instant,
     beaten: Instant,
     has_published: bool,
@@ -187,39 +199,49 @@ impl<'a> FarRun<'a> {
         let made = send_message(wire, &NodeMessage::Point(Box::new(order)))
             .map_err(PeerError::from)
             .and_then(|()| receive_message(wire, WORK, only!(NodeMessage::Made(made) => *made)));
-        let made = match made {
-            Ok(made) => made,
+        let peer = wire.peer();
+        let ready = made.map_err(RunError::from).and_then(|made| {
+            let subscribers = setup.common.point.wiring.subscribers;
+            if made.subscribers.len() != subscribers as usize {
+                return Err(invalid(peer, "addresses", subscribers, made.subscribers.len()).into());
+            }
+            let sends = Setup {
+                common: &there,
+                ..*setup
+            }
+            .visit(MakeSender {
+                clock,
+                probes: &there,
+                to: made.probes.clone(),
+            })?;
+            Ok((made, sends))
+        });
+        let (made, sends) = match ready {
+            Ok(ready) => ready,
             Err(error) => {
+                // It waits for what this run sends next, and so can do nothing for another one.
                 let wire = remote.wire.take();
                 wire.iter().for_each(Wire::close);
-                return Err(error.into());
+                return Err(error);
             }
         };
-        let sends = Setup {
-            common: &there,
-            ..*setup
-        }
-        .visit(MakeSender {
-            clock,
-            probes: &there,
-            to: made.probes.clone(),
-        })?;
         let mut run = FarRun {
             remote,
             epoch: setup.common.epoch,
+            node_type: setup.common.point.node_type,
             made,
             ends: ProbeEnds::new(sends, receives),
             cpu,
             probes: Vec::new(),
             unanswered: 0,
-            far: FarState::default(),
+            far: FarSubscribers::default(),
             heard: Instant::now(),
             beaten: Instant::now(),
             has_published: false,
             over: None,
             is_finished: false,
         };
-        run.exchange(Phase::Before)?;
+        run.exchange(Phase::Before, setup.shared)?;
         Ok(run)
     }
 
@@ -236,7 +258,7 @@ impl<'a> FarRun<'a> {
     }
 
     /// Exchanges the probes of a phase.
-    fn exchange(&mut self, phase: Phase) -> Result<(), RunError> {
+    fn exchange(&mut self, phase: Phase, shared: &SharedState) -> Result<(), RunError> {
         let place = u32::from(phase == Phase::After);
         let count = self.remote.asked.probes;
         let (first, count) = (place * count, count);
@@ -244,11 +266,16 @@ impl<'a> FarRun<'a> {
         receive_message(self.wire(), ANSWER, only!(NodeMessage::Answering => ()))?;
         let (cpu, ends) = (self.cpu, &mut self.ends);
         let asked = on_cpu(cpu, || ends.ask((first, count)))?;
-        let (here, asked) = asked?;
+        unless_interrupted()?;
+        let (here, asked) = asked.map_err(|error| {
+            // The end here may only have noticed that the other host failed.
+            let cause = self.root_cause(shared);
+            cause.unwrap_or_else(|| RunError::from(error))
+        })?;
         send_message(self.wire(), &NodeMessage::ProbesOver)?;
         let there = only!(NodeMessage::Probed(stamped) => stamped);
         let there = receive_message(self.wire(), ANSWER, there)?;
-        let there: HashMap<u32, Stamped> = there.into_iter().map(|one| (one.number, one)).collect();
+        let there = by_number(there);
         let epoch = self.epoch;
         let moved = |nanos| Nanos(epoch.of_nanos(nanos));
         let before = self.probes.len();
@@ -269,11 +296,20 @@ impl<'a> FarRun<'a> {
         unless_interrupted()?;
         let answered = self.probes.len() - before;
         if answered == 0 {
-            let text = "probes: none of them was answered: does a firewall between the hosts stop the node-type?";
-            return Err(PeerError::Here(text.to_owned()).into());
+            let text = format!(
+                "no probe was answered: a firewall between the hosts may stop samples, or the path loses them: let \
+                 --type {} through both ways, on all ports, or take another type",
+                self.node_type.name()
+            );
+            return Err(PeerError::Here(text).into());
         }
         self.unanswered += u64::from(asked).saturating_sub(answered as u64);
         Ok(())
+    }
+
+    /// Samples that have come there, those of the warm-up included.
+    pub(in crate::bench::node) fn received(&self) -> u64 {
+        self.far.received()
     }
 
     /// Has the subscribers start.
@@ -313,8 +349,7 @@ impl<'a> FarRun<'a> {
         self.heard = Instant::now();
         match message {
             NodeMessage::Far(far) => {
-                shared.take_over(&self.far, &far);
-                self.far = far;
+                self.far.take_over(far, shared);
             }
             other => {
                 let over = take(self.wire(), other, only!(NodeMessage::Over(over) => *over))?;
@@ -362,39 +397,43 @@ impl<'a> FarRun<'a> {
             let message = self.wire().receive(ANSWER)?;
             self.hear(message, setup.shared)?;
         };
-        self.exchange(Phase::After)?;
+        self.exchange(Phase::After, setup.shared)?;
         let subscribers = setup.common.point.wiring.subscribers;
         if over.subscribers.len() != subscribers as usize {
-            let text = "reported another number of subscribers than there are";
-            let failure = Failure::Run(text.to_owned());
-            return Err(PeerError::Peer(self.wire().peer(), failure).into());
+            let sent = over.subscribers.len();
+            return Err(invalid(self.wire().peer(), "reports", subscribers, sent).into());
         }
         let mut reports = Vec::new();
         for (subscriber, noted) in (0..subscribers).zip(&over.subscribers) {
             let config = &setup.common.config;
-            let room = Log::new(config.log, noted.count, config.huge_pages, folder)?;
-            let mut log = LogWriter::new(Arc::new(room), noted.count);
+            // Without the warm-up there is as much as on one host.
+            let steps = config.steps(setup.common.point.rate_per_s);
+            let limit = entries(&setup.common.point.wiring, steps, subscriber).min(noted.count);
+            let room = Log::new(config.log, limit, HugePagePolicy::Off, folder)?;
+            let mut log = LogWriter::new(Arc::new(room), limit);
+            let mut overflown = noted.overflown;
             let mut from = 0;
             while from < noted.count {
                 send_message(self.wire(), &NodeMessage::Fetch { subscriber, from })?;
                 let entries = only!(NodeMessage::Noted(entries) => entries);
                 let entries = receive_message(self.wire(), ANSWER, entries)?;
                 if entries.is_empty() || entries.len() > noted.count - from {
-                    let failure = Failure::Run("sent another number of entries".to_owned());
-                    return Err(PeerError::Peer(self.wire().peer(), failure).into());
+                    let wanted = format!("1 to {}", noted.count - from);
+                    let peer = self.wire().peer();
+                    return Err(invalid(peer, "noted samples", wanted, entries.len()).into());
                 }
                 from += entries.len();
                 for entry in entries {
                     let header = ReceivedSample::of_words(entry).header;
                     let publisher = publishers.get(header.publisher() as usize);
                     if publisher.is_none_or(|it| header.number() >= it.first) {
-                        log.push(entry)?;
+                        overflown += u64::from(!log.push(entry)?);
                     }
                 }
             }
             reports.push(SubscriberReport {
                 log: log.end()?,
-                overflown: noted.overflown,
+                overflown,
                 pool_is_whole: noted.pool_is_whole,
             });
         }

@@ -16,7 +16,7 @@ use crate::bench::node::point::Point;
 use crate::bench::node::result::{ReceivedSample, Report, SubscriberReport};
 use crate::bench::node::shared::{FarState, SharedState};
 use crate::bench::node::task::LogRoom;
-use crate::bench::node::{process, subscriber};
+use crate::bench::node::{process, rows, subscriber};
 use crate::between::error::PeerError;
 use crate::between::listening::Served;
 use crate::between::message::{next, only, send_message, take};
@@ -48,6 +48,8 @@ const MOST_VALUES: u32 = 4096;
 /// The same of `--send-queue` and `--receive-queue`, and of `--vectorize`.
 const MOST_QUEUED: u32 = 1_000_000;
 const MOST_AT_ONCE: usize = 4096;
+/// The most probes of a run, in two phases: those of `--probes`.
+const MOST_PROBES: u32 = 2 * 100_000;
 
 /// Has subscribers for other hosts.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +146,7 @@ fn check(point: &Point) -> Result<(), RunError> {
         && point.node_type.refusal_between_hosts().is_none();
     match possible {
         true => Ok(()),
-        false => Err(Failure::Usage(format!("{point} is not a point of two hosts")).into()),
+        false => Err(refused(&format!("the point {point}"))),
     }
 }
 
@@ -155,8 +157,31 @@ fn check_queues(config: &Config) -> Result<(), RunError> {
         && (1..=MOST_AT_ONCE).contains(&config.vectorize);
     match possible {
         true => Ok(()),
-        false => Err(Failure::Usage("queues of no run were asked for".to_owned()).into()),
+        false => Err(refused(&format!(
+            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and \
+             {MOST_AT_ONCE})",
+            config.receive_queue, config.send_queue, config.vectorize
+        ))),
     }
+}
+
+/// The same of probes.
+fn check_probes(first: u32, count: u32) -> Result<(), RunError> {
+    match first.checked_add(count) {
+        Some(..=MOST_PROBES) => Ok(()),
+        _ => Err(refused(&format!(
+            "{count} probes from number {first} on (up to {MOST_PROBES} of a run)"
+        ))),
+    }
+}
+
+/// That something was asked for over the network which no command line asks for.
+fn refused(what: &str) -> RunError {
+    Failure::Usage(format!(
+        "the other host asked for {what}, which `hcabench node --peer` does not: it is another program or another \
+         build: start the same build of hcabench on both hosts"
+    ))
+    .into()
 }
 
 /// The settings of the subscribers: they note the warm-up as well, in memory.
@@ -170,8 +195,8 @@ fn of_subscribers(config: &Config, rate_per_s: f64) -> Config {
     }
 }
 
-/// Refuses logs that take more memory than there is.
-fn check_memory(common: &Common) -> Result<(), RunError> {
+/// What the subscribers of a point take.
+fn needs(common: &Common) -> [MemoryNeed; 2] {
     let Common { point, config, .. } = common;
     let steps = config.steps(point.rate_per_s);
     let log = |number| {
@@ -179,14 +204,27 @@ fn check_memory(common: &Common) -> Result<(), RunError> {
         Log::<{ ReceivedSample::WORDS }>::memory(config.log, entries, config.huge_pages).0
     };
     let bytes = (0..point.wiring.subscribers).map(log);
-    let needs = [MemoryNeed {
-        what: "logs of subscribers",
-        bytes: bytes.fold(0, u64::saturating_add),
-    }];
+    let slots = u64::from(point.wiring.subscribers) * subscriber::slots(config) as u64;
+    [
+        MemoryNeed {
+            what: "logs of subscribers",
+            bytes: bytes.fold(0, u64::saturating_add),
+        },
+        MemoryNeed {
+            what: "samples",
+            bytes: slots.saturating_mul(rows::slot_bytes(point)),
+        },
+    ]
+}
+
+/// Refuses subscribers that take more memory than there is.
+fn check_memory(common: &Common) -> Result<(), RunError> {
+    let Common { point, config, .. } = common;
+    let steps = config.steps(point.rate_per_s);
     let options = format!("--rate {} for {steps} steps", point.rate_per_s);
-    let advice = "lower --count, --duration, --warmup, --rate or --publishers";
+    let advice = "lower --count, --duration, --warmup, --rate, --receive-queue, --publishers or --subscribers";
     let allowed = Allowance::of_this_process();
-    let checked = allowed.map_or(Ok(()), |it| it.require(&needs, &options, advice));
+    let checked = allowed.map_or(Ok(()), |it| it.require(&needs(common), &options, advice));
     Ok(checked.map_err(RigError::Memory)?)
 }
 
@@ -241,7 +279,10 @@ impl ClockUser for ServedRun<'_> {
             send_message(wire, &NodeMessage::Made(Box::new(made)))?;
             loop {
                 match next(wire)? {
-                    NodeMessage::Probe { .. } => probes.answer(wire)?,
+                    NodeMessage::Probe { first, count } => {
+                        check_probes(first, count)?;
+                        probes.answer(wire)?;
+                    }
                     other => {
                         take(wire, other, only!(NodeMessage::Begin => ()))?;
                         return Ok(Crew::new(&shared)?);
@@ -264,6 +305,7 @@ impl ClockUser for ServedRun<'_> {
             wire: &mut *wire,
             shared: &shared,
             told: (FarState::default(), Instant::now()),
+            untold: shared.untold(),
             heard: Instant::now(),
         };
         let patience = SupervisorTimeouts {
@@ -276,6 +318,8 @@ impl ClockUser for ServedRun<'_> {
         })?;
         let reports = finished(collected)?;
         workers.dismiss(patience.grace);
+        // Signals are no longer held back: waits for the other host see them.
+        drop(workers);
         let subscribers: Vec<SubscriberReport> =
             reports.into_iter().filter_map(of_report).collect();
         let noted = |report: &SubscriberReport| NotedSamples {
@@ -288,11 +332,15 @@ impl ClockUser for ServedRun<'_> {
             subscribers: subscribers.iter().map(noted).collect(),
             throttled: throttling.record(),
         };
-        send_message(wire, &NodeMessage::Far(shared.far_state()))?;
+        let far = shared.far_state(&mut relay.untold);
+        send_message(wire, &NodeMessage::Far(far))?;
         send_message(wire, &NodeMessage::Over(Box::new(over)))?;
         loop {
             match next(wire)? {
-                NodeMessage::Probe { .. } => probes.answer(wire)?,
+                NodeMessage::Probe { first, count } => {
+                    check_probes(first, count)?;
+                    probes.answer(wire)?;
+                }
                 NodeMessage::Fetch { subscriber, from } => {
                     let entries = match subscribers.get(subscriber as usize) {
                         Some(report) => entries(report, from, &clock)?,
@@ -336,6 +384,8 @@ struct Relay<'a> {
     shared: &'a SharedState,
     /// What the other host was told, and when.
     told: (FarState, Instant),
+    /// The greetings that it was not told of.
+    untold: Vec<usize>,
     heard: Instant,
 }
 
@@ -355,7 +405,7 @@ impl Relay<'_> {
         if self.heard.elapsed() > SILENCE {
             return Err(self.wire.unanswered(SILENCE).into());
         }
-        let far = self.shared.far_state();
+        let far = self.shared.far_state(&mut self.untold);
         let since = self.told.1.elapsed();
         if since >= TELL || far.has_news(&self.told.0) {
             send_message(self.wire, &NodeMessage::Far(far.clone()))?;
@@ -431,5 +481,24 @@ impl AnsweredProbes {
         })?;
         over.unwrap_or(Ok(()))?;
         Ok(send_message(wire, &NodeMessage::Probed(answered?))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_beyond_those_of_a_run_are_refused() {
+        for (first, count) in [(0, 10), (100_000, 100_000)] {
+            check_probes(first, count).unwrap();
+        }
+        for (first, count) in [(100_000, 100_001), (u32::MAX, 1), (1, u32::MAX)] {
+            let told = check_probes(first, count).unwrap_err().to_string();
+            assert!(
+                told.contains(&format!("{count} probes from number {first}")),
+                "{told}"
+            );
+        }
     }
 }
