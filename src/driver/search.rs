@@ -209,8 +209,8 @@ impl Searches {
     pub(crate) fn has_measured_beside(&self, point: usize, rows: &[Vec<Row>]) -> bool {
         let mut families = self.families.iter();
         let family = families.find(|family| family.points.contains(&point));
-        let rows = family.into_iter().flat_map(|it| &it.points);
-        let mut rows = rows.flat_map(|point| &rows[*point]);
+        let points = family.into_iter().flat_map(|it| &it.points);
+        let mut rows = points.flat_map(|point| &rows[*point]);
         rows.any(|row| !row.done.is_empty())
     }
 
