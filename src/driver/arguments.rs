@@ -116,7 +116,7 @@ impl FindRateArguments {
             .filter(|share| in_round * share < LEAST_LOST)
         {
             return Err(UsageError(format!(
-                "--find-rate {conditions}: a round at --rate {least} has {in_round} {what}, too few for that loss, which \
+                "--find-rate {conditions}: a round at --rate {least} has {in_round} {what}, too few for that loss: it \
                  takes {} at the least: raise {longer}, or the least --rate",
                 (LEAST_LOST / share).ceil()
             )));
@@ -151,6 +151,6 @@ mod tests {
             "100 at the least",
             "--duration",
         ]);
-        rates("loss<1%", &[999.0, 1e4], 1.0).refused(&["999 steps", "takes 1000", "--duration"]);
+        rates("loss<1%", &[999.0, 1e4], 1.0).refused(&["999 steps", "it takes 1000", "--duration"]);
     }
 }

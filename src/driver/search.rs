@@ -127,8 +127,8 @@ impl Searches {
         }
     }
 
-    /// Bytes that the run leaves on disk at the most: of each search all rungs and the dearest way to close in, each rate
-    /// in all rounds.
+    /// Bytes that the run leaves on disk at the most: of each search all rungs and the dearest way to close in, each
+    /// rate in all rounds.
     pub(crate) fn bytes(&self, plan: &Plan) -> u64 {
         let of_rate = |point: &usize| {
             let point = &plan.points[*point];
@@ -214,8 +214,8 @@ impl Searches {
         rows.any(|row| !row.done.is_empty())
     }
 
-    /// What a round shows, a figure for each limit. A percentile is one of all that was due, of which what was lost has no
-    /// end: it is further up among what arrived, and the next column that is known counts.
+    /// What a round shows, a figure for each limit. A percentile is one of all that was due, of which what was lost has
+    /// no end: it is further up among what arrived, and the next column that is known counts.
     fn figures(&self, rate: f64, run: &Record) -> Vec<f64> {
         let lost = self.by.delivered.map_or(0.0, |(arrived, due)| {
             let both = run.number(arrived.name).zip(run.number(due.name));

@@ -5,8 +5,8 @@
 //!
 //! A rate is measured in rounds. It holds once the median of each figure over rounds is judged to be below its limit, and
 //! fails once one is judged not to be ([`SequentialTest`], from six rounds on). It is undecided if neither is so after the
-//! most rounds. A share holds only where that of all rounds together is below its limit, too; it fails where that is not so
-//! after the most rounds.
+//! most rounds. A share holds only where that of all rounds together is below its limit, too; it fails where that is
+//! not so after the most rounds.
 //!
 //! The search takes rungs half a decade apart, upwards, and ends them at the first that fails above one that held, or
 //! that is saturated: all above are saturated as well. A rate that fails below all that hold is passed over, since
