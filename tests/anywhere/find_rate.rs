@@ -12,9 +12,9 @@ use crate::made_up_run::rounds::{document, hca_point, run};
 use crate::testing::{Has as _, temporary};
 use hcabench::results::schema::hca;
 
-const QUEUE: &str = "queue --queue lamport --capacity 64 --load constant-rate --rate 2k,20k --count 30 --warmup 0 \
+const QUEUE: &str = "queue --queue lamport --capacity 64 --load constant-rate --rate 2k,20k --count 100 --warmup 0 \
                      --clock monotonic --find-rate p99<1ns --order-seed 3";
-const NODE: &str = "node --type loopback,shmem --rate 2k,4k --count 20 --warmup 0 --find-rate p99<1ns,loss<50% \
+const NODE: &str = "node --type loopback,shmem --rate 2k,4k --count 100 --warmup 0 --find-rate p99<1ns,loss<50% \
                     --order-seed 3";
 
 /// Which point each round measured, in order.
@@ -93,6 +93,22 @@ fn what_cannot_be_searched_is_refused_with_what_can() {
             ["--rate 1000", "give two rates"],
         ),
         (
+            "--find-rate p99<5us --burst 50",
+            ["has 50 messages", "raise --burst or --repeat"],
+        ),
+        (
+            "node --find-rate loss<0.1% --duration 1s",
+            ["has 100 samples", "raise --duration or --count"],
+        ),
+        (
+            "queue --find-rate p99<5us --rate 1k,1M --duration 20ms",
+            ["has 20 elements", "raise --duration or --count"],
+        ),
+        (
+            "node --find-rate p99<5us --rate 3.14,100 --duration 100s",
+            ["--rate 3.14", "from 20 a second on"],
+        ),
+        (
             "fabric --find-rate p99<5us",
             ["--find-rate p99<5us", "in a fabric"],
         ),
@@ -117,7 +133,7 @@ fn a_dry_run_has_the_rates_the_rounds_and_the_time_at_the_most() {
     let folder = &*temporary("");
     for (words, name) in [
         (
-            "queue --queue lamport,baton --rate 1k,1M --find-rate p99<5us",
+            "queue --queue lamport,baton --rate 1k,1M --duration 200ms --find-rate p99<5us",
             "1.00 k/s to 1.00 M/s, 2 searches",
         ),
         (
@@ -125,7 +141,7 @@ fn a_dry_run_has_the_rates_the_rounds_and_the_time_at_the_most() {
             "100 /s to 100 k/s",
         ),
         (
-            "--find-rate p99<5us,loss<1% --burst 200",
+            "--find-rate p99<5us,loss<1% --burst 1000",
             "1.00 k/s to 1.00 M/s",
         ),
     ] {
@@ -221,6 +237,12 @@ fn a_search_that_finds_nothing_ends_well_and_is_taken_up_again() {
         told.has(&["find_rate", "p99<1ns", "p50<1ns"]);
         let (_, told) = expect(folder, &format!("{words} --resume {out} --rounds 7"), 2);
         told.has(&["--rounds 7", "6 rounds at a rate"]);
+        let other = words.replace("--rate 2k", "--rate 1k");
+        let (_, told) = expect(folder, &format!("{other} --resume {out}"), 2);
+        told.has(&[
+            "would not be measured now",
+            "measure again, with another --out",
+        ]);
         std::fs::remove_dir_all(again).unwrap();
     }
 }

@@ -12,11 +12,10 @@ const LIMIT_NS: f64 = 20e6;
 fn the_highest_rate_of_the_main_job_is_the_one_that_its_rows_show() {
     let machine = Machine::take();
     let out = machine.out("results");
-    let words =
-        "--service rc --find-rate p50<20ms,loss<1% --rate 2k,2200 --burst 50 --warmup 0 --rounds 8";
+    let words = "--service rc --find-rate p50<20ms,loss<5% --rate 2k,2200 --burst 200 --warmup 0 --rounds 8";
     let ended = machine.ends(words, 0);
     ended.stdout.has(&[
-        "highest rate with p50<20ms,loss<1%: ",
+        "highest rate with p50<20ms,loss<5%: ",
         "figure: hcabench plot median",
         "--x rate_per_s --metric intended --percentile p50",
     ]);
@@ -32,7 +31,7 @@ fn the_highest_rate_of_the_main_job_is_the_one_that_its_rows_show() {
     }
     let settings: Value =
         serde_json::from_slice(&std::fs::read(out.join("settings.json")).unwrap()).unwrap();
-    assert_eq!(settings["run"]["find_rate"], "p50<20ms,loss<1%");
+    assert_eq!(settings["run"]["find_rate"], "p50<20ms,loss<5%");
     let [search] = &settings["details"]["find_rate"].as_array().unwrap()[..] else {
         panic!("a search: {settings}");
     };

@@ -40,7 +40,7 @@ use crate::cli::schedule::ScheduleArguments;
 use crate::driver;
 #[cfg(feature = "rdma")]
 use crate::driver::Request;
-use crate::driver::arguments::{FindRateArguments, SweepArguments};
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
@@ -255,7 +255,13 @@ impl HcaArguments {
         }
         let given = given.unwrap_or(&SEARCHED_RATES).iter();
         let given: Vec<f64> = given.map(|&rate| f64::from(rate)).collect();
-        let found = self.search.rates(&given)?.into_iter();
+        let least = self.burst.0.iter().min().copied().unwrap_or(0);
+        let round = RoundSize {
+            at: &|_| f64::from(least) * f64::from(self.repeat),
+            what: "messages",
+            longer: "--burst or --repeat",
+        };
+        let found = self.search.rates(&given, &round)?.into_iter();
         let mut whole: Vec<u32> = found.map(|rate| rate.round() as u32).collect();
         whole.dedup();
         Ok(Some(whole))

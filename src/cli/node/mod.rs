@@ -26,7 +26,7 @@ use crate::buffer::{Bytes, HugePagePolicy};
 use crate::cli::hca::peer::PeerArguments;
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::{FindRateArguments, SweepArguments};
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::multicast::index as interface_index;
@@ -380,7 +380,14 @@ impl NodeArguments {
             )));
         }
         let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
-        self.search.rates(given)
+        let config = self.config();
+        let publishers = f64::from(self.publishers);
+        let round = RoundSize {
+            at: &|rate| config.steps(rate) as f64 * publishers,
+            what: "samples",
+            longer: "--duration or --count",
+        };
+        self.search.rates(given, &round)
     }
 
     /// What is multiplied.

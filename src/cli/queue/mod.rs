@@ -23,7 +23,7 @@ use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::{FindRateArguments, SweepArguments};
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
@@ -531,7 +531,18 @@ impl QueueArguments {
         };
         if self.search.find_rate.is_some() {
             let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
-            let rates = self.search.rates(given)?.into_iter();
+            let length = self.config()?.length;
+            let round = RoundSize {
+                at: &|rate| match length {
+                    RoundLength::Elements(count) => count as f64,
+                    RoundLength::Time(time) => {
+                        time.as_secs_f64() * rate * f64::from(self.producers)
+                    }
+                },
+                what: "elements",
+                longer: "--duration or --count",
+            };
+            let rates = self.search.rates(given, &round)?.into_iter();
             return rates.map(|rate| load(Some(rate))).collect();
         }
         match &self.rate {

@@ -73,6 +73,7 @@ fn plan(points: usize) -> Plan {
             }],
             time: Duration::from_millis(1),
             bytes: 1,
+            bytes_once: 0,
             may_abort: false,
         }
     };

@@ -5,7 +5,7 @@ use crate::common::{figure, json};
 
 #[test]
 fn the_highest_rate_is_searched_by_the_latency_from_the_intended_time() {
-    let words = "--service rc,ud --find-rate p99<1ns,loss<50% --rate 5k,20k --burst 20 --warmup 0 --rounds 6";
+    let words = "--service rc,ud --find-rate p99<1ns,loss<50% --rate 5k,20k --burst 100 --warmup 0 --rounds 6";
     let measured = Host::with("connectx-roce").measured(words);
     let rows = measured.rows();
     assert!(rows.len() >= 2, "{rows:?}");

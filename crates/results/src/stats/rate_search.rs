@@ -5,7 +5,8 @@
 //!
 //! A rate is measured in rounds. It holds once the median of each figure over rounds is judged to be below its limit, and
 //! fails once one is judged not to be ([`SequentialTest`], from six rounds on). It is undecided if neither is so after the
-//! most rounds.
+//! most rounds. A share holds only where that of all rounds together is below its limit, too; it fails where that is
+//! not so after the most rounds.
 //!
 //! The search takes rungs half a decade apart, upwards, and ends them at the first that fails above one that held, or
 //! that is saturated: all above are saturated as well. A rate that fails below all that hold is passed over, since
@@ -49,6 +50,9 @@ pub struct Limit {
     pub below: f64,
     /// Whether more than that shows saturation, which no higher rate ends.
     pub is_of_capacity: bool,
+    /// Whether it is a share of what a round has, so that the mean, the share of all rounds together, is to be below as
+    /// well: the median shows nothing of what some rounds lose.
+    pub is_share: bool,
 }
 
 /// A search with what was observed so far.
@@ -132,6 +136,18 @@ impl<'a> RateSearch<'a> {
         (median_of(&figures), bounds)
     }
 
+    /// The mean of a figure over the rounds at a rate.
+    pub fn mean(&self, place: usize, limit: usize) -> Option<f64> {
+        let rounds = self.observed[place].len();
+        (rounds > 0).then(|| self.figures(place, limit).sum::<f64>() / rounds as f64)
+    }
+
+    /// Whether each share of all rounds together is below its limit.
+    fn shares_hold(&self, place: usize) -> bool {
+        let mut shares = (self.limits.iter().enumerate()).filter(|(_, limit)| limit.is_share);
+        shares.all(|(number, limit)| (self.mean(place, number)).is_some_and(|it| it < limit.below))
+    }
+
     /// On which side of each limit its figure is.
     fn sides(&self, place: usize) -> impl Iterator<Item = (&Limit, Option<Side>)> {
         let limits = self.limits.iter().enumerate();
@@ -149,15 +165,23 @@ impl<'a> RateSearch<'a> {
     fn judgement(&self, place: usize) -> Judgement {
         let is = |wanted| move |(_, side): (&Limit, Option<Side>)| side == Some(wanted);
         let rounds = self.observed[place].len() as u32;
+        let is_below = self.sides(place).all(is(Side::Below));
         if self.sides(place).any(is(Side::NotBelow)) {
             Judgement::Fails
-        } else if self.sides(place).all(is(Side::Below)) {
+        } else if is_below && self.shares_hold(place) {
             Judgement::Holds
+        } else if is_below && rounds >= self.test.most_rounds() {
+            Judgement::Fails
         } else if rounds >= self.test.most_rounds() {
             Judgement::Undecided
         } else {
             Judgement::Open
         }
+    }
+
+    /// Whether a rate is judged to fail.
+    pub fn fails(&self, place: usize) -> bool {
+        self.judgement(place) == Judgement::Fails
     }
 
     /// The highest rate that holds so far, and the lowest one above it that fails.
@@ -234,6 +258,27 @@ pub fn most_rates(rates: &[f64]) -> u32 {
     let halvings = widest.map_or(0, |gap| usize::BITS - gap.leading_zeros());
     // Both sides of what is undecided.
     (rungs.len() as u32 + 2 * halvings).min(rates.len() as u32)
+}
+
+/// What a search costs at the most that takes each rung and closes in on a place between two of them, of what each rate
+/// costs.
+pub fn most_cost(rates: &[f64], costs: &[u64]) -> u64 {
+    let rungs = rungs(rates);
+    let gaps = rungs.windows(2).map(|pair| &costs[pair[0] + 1..pair[1]]);
+    let widest = gaps.map(halving_cost).max().unwrap_or(0);
+    let of_rungs = rungs.iter().map(|rung| costs[*rung]);
+    of_rungs.fold(widest, u64::saturating_add)
+}
+
+/// The cost of the dearest way to halve a gap until nothing of it is left.
+fn halving_cost(gap: &[u64]) -> u64 {
+    if gap.is_empty() {
+        return 0;
+    }
+    let middle = usize::midpoint(0, gap.len() - 1);
+    let sides = [&gap[..middle], &gap[middle + 1..]];
+    let dearer = sides.map(halving_cost).into_iter().max().unwrap_or(0);
+    gap[middle].saturating_add(dearer)
 }
 
 #[cfg(test)]

@@ -179,6 +179,7 @@ impl NodeBenchmark {
                     .saturating_add(values.saturating_mul(files::BYTES_PER_VALUE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
+                bytes_once: BYTES_PER_POINT,
                 may_abort: point.node_type.may_abort(),
             }
         };
