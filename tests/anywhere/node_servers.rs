@@ -197,6 +197,43 @@ fn what_there_is_no_room_for_is_refused() {
     }
 }
 
+/// Nobody looks for replies between two samples.
+#[test]
+fn a_reply_that_has_come_makes_room_for_a_sample() {
+    for kind in ["pubsub", "streams"] {
+        let folder = &*temporary("");
+        let words = format!(
+            "--type redis --redis-kind {kind} --send-queue 1 --rate 100 --count 50 --warmup 100ms"
+        );
+        ends(folder, &words, 0);
+        let row = &summary(folder)[0];
+        assert_eq!(number(row, "messages_refused"), 0, "{row:?}");
+        assert_eq!(number(row, "messages_received"), 50, "{row:?}");
+    }
+}
+
+#[test]
+fn a_server_of_somebody_else_keeps_no_stream_of_a_run_that_is_interrupted() {
+    for (wiring, ends) in [
+        ("--scenario fan-in --publishers 2", "threads"),
+        ("--scenario round-robin --subscribers 2", "processes"),
+    ] {
+        let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
+        let folder = &*temporary("");
+        let words = format!(
+            "--type redis --redis-kind streams --broker {} {wiring} --ends {ends} --rate 1k --count 100k --warmup 0",
+            broker.address()
+        );
+        let running = start(folder, &words);
+        await_samples(&broker, &REDIS_SERVER);
+        assert_ne!(answer_of_redis(&broker, "DBSIZE"), ":0");
+        running.signal(Signal::SIGTERM);
+        let told = "interrupted by SIGTERM";
+        running.wait(LIMIT).expect(1).stderr.has(&[told]);
+        assert_eq!(answer_of_redis(&broker, "DBSIZE"), ":0", "{words}");
+    }
+}
+
 #[test]
 fn a_server_of_somebody_else_keeps_no_stream() {
     let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
