@@ -252,6 +252,24 @@ fn a_server_of_somebody_else_keeps_no_stream() {
 }
 
 #[test]
+fn a_server_that_wants_a_password_is_refused() {
+    for kind in ["pubsub", "streams"] {
+        let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
+        assert_eq!(
+            answer_of_redis(&broker, "CONFIG SET requirepass secret"),
+            "+OK"
+        );
+        let words = format!(
+            "--type redis --redis-kind {kind} --broker {}",
+            broker.address()
+        );
+        ends(&temporary(""), &format!("{words} --count 10"), 2)
+            .stderr
+            .has(&["no password and no TLS", "--broker spawn"]);
+    }
+}
+
+#[test]
 fn what_cannot_work_is_refused_by_name() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().unwrap();
@@ -273,6 +291,13 @@ fn what_cannot_work_is_refused_by_name() {
             ["--type nats,redis", "--broker spawn"],
         ),
         (
+            format!("--type all --broker {nobody}"),
+            [
+                "--type all has several types with a broker: name one",
+                "--broker spawn",
+            ],
+        ),
+        (
             format!("--type nats --broker {nobody}"),
             ["--broker", "refused"],
         ),
@@ -281,11 +306,11 @@ fn what_cannot_work_is_refused_by_name() {
             ["--broker", "refused"],
         ),
         (
-            "--type nats --broker nobody.invalid:4222".to_owned(),
+            "--type nats --broker nobody.invalid:4222 --timeout 2s".to_owned(),
             ["--broker nobody.invalid:4222", "cannot connect"],
         ),
         (
-            "--type redis --broker nobody.invalid:6379".to_owned(),
+            "--type redis --broker nobody.invalid:6379 --timeout 2s".to_owned(),
             ["--broker nobody.invalid:6379", "cannot connect"],
         ),
         (

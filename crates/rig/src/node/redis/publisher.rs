@@ -10,7 +10,7 @@ use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::{Cmd, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
-use crate::node::broker_client::{ConnectDeadline, not_connected};
+use crate::node::broker_client::ConnectDeadline;
 use crate::node::settings::RedisKind;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -134,7 +134,7 @@ impl Node for RedisPublisher {
         let (client, deadline) = (&self.client, ConnectDeadline::new(self.client.timeout));
         let broker = &client.broker;
         let connected = (client.runtime).connect(client.commands(), &deadline, broker, go_on)?;
-        let connection = connected.map_err(|error| not_connected(broker, error))?;
+        let connection = connected.map_err(|error| client.not_connected(error))?;
         self.connection = Some(connection);
         Ok(())
     }
