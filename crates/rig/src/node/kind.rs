@@ -282,7 +282,7 @@ impl NodeType {
         }
     }
 
-    /// Whether its ends connect to one another, one after the other: each may wait as [`Settings::patience`] says.
+    /// Whether its ends connect to one another, one after the other: each may wait as long as [`Settings::patience`].
     pub fn connects_ends(self) -> bool {
         match self {
             NodeType::InfiniBand | NodeType::Tcp | NodeType::Unix => true,

@@ -85,9 +85,12 @@ impl RedisClient {
     /// A command has failed.
     pub(super) fn failed(&self, error: &RedisError) -> NodeError {
         let at = &self.broker;
-        NodeError::Gone(match error.is_unrecoverable_error() {
-            true => lost(at, error),
-            false => format!("the broker at {at} refuses a command: {error}"),
-        })
+        let refused = || format!("the broker at {at} refuses a command: {error}");
+        match error.code() {
+            // A publisher that has failed has removed the stream.
+            Some("UNBLOCKED" | "NOGROUP") => NodeError::PeerEnded(refused()),
+            _ if error.is_unrecoverable_error() => NodeError::Gone(lost(at, error)),
+            _ => NodeError::Gone(refused()),
+        }
     }
 }

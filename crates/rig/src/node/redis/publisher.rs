@@ -93,7 +93,7 @@ impl RedisPublisher {
             .map_err(|error| self.client.failed(&error))
     }
 
-    /// Takes the replies that this host has received, if there is no room for so many samples else.
+    /// Takes the replies that this host has received, if there is else no room for that many samples.
     fn make_room(&mut self, samples: usize) -> Result<(), NodeError> {
         if self.under_way.len() + samples > self.most_under_way {
             // The runtime looks at its socket first; only then the client's task can read from it.
