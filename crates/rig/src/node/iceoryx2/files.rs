@@ -107,7 +107,8 @@ pub(super) fn shared_memory(name: &str) -> impl Iterator<Item = PathBuf> {
 /// When there is none.
 pub(super) fn reserve(name: &str, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
     for file in shared_memory(name) {
-        let opened = OpenOptions::new().read(true).write(true).open(&file);
+        // The library may not have made it readable yet.
+        let opened = OpenOptions::new().write(true).open(&file);
         let sized = opened.and_then(|it| Ok((it.metadata()?.len(), it)));
         let (length, opened) = match sized {
             // An end that has left took it away.
