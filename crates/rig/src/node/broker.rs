@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn what_it_writes_does_not_stop_it_and_its_last_line_is_told() {
-        let writes = "yes a line | head -c 300000 >&2; echo the last line >&2; exit 3";
+        let writes = "yes a line | head -n 50000 >&2; echo the last line >&2; exit 3";
         let mut command = Command::new("sh");
         command.args(["-c", writes]).stderr(Stdio::piped());
         let mut broker = Broker::new(&MOSQUITTO, command.spawn().unwrap(), 1);
