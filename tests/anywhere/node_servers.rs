@@ -197,6 +197,43 @@ fn what_there_is_no_room_for_is_refused() {
     }
 }
 
+/// Nobody looks for replies between two samples.
+#[test]
+fn a_reply_that_has_come_makes_room_for_a_sample() {
+    for kind in ["pubsub", "streams"] {
+        let folder = &*temporary("");
+        let words = format!(
+            "--type redis --redis-kind {kind} --send-queue 1 --rate 100 --count 50 --warmup 100ms"
+        );
+        ends(folder, &words, 0);
+        let row = &summary(folder)[0];
+        assert_eq!(number(row, "messages_refused"), 0, "{row:?}");
+        assert_eq!(number(row, "messages_received"), 50, "{row:?}");
+    }
+}
+
+#[test]
+fn a_server_of_somebody_else_keeps_no_stream_of_a_run_that_is_interrupted() {
+    for (wiring, ends) in [
+        ("--scenario fan-in --publishers 2", "threads"),
+        ("--scenario round-robin --subscribers 2", "processes"),
+    ] {
+        let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
+        let folder = &*temporary("");
+        let words = format!(
+            "--type redis --redis-kind streams --broker {} {wiring} --ends {ends} --rate 1k --count 100k --warmup 0",
+            broker.address()
+        );
+        let running = start(folder, &words);
+        await_samples(&broker, &REDIS_SERVER);
+        assert_ne!(answer_of_redis(&broker, "DBSIZE"), ":0");
+        running.signal(Signal::SIGTERM);
+        let told = "interrupted by SIGTERM";
+        running.wait(LIMIT).expect(1).stderr.has(&[told]);
+        assert_eq!(answer_of_redis(&broker, "DBSIZE"), ":0", "{words}");
+    }
+}
+
 #[test]
 fn a_server_of_somebody_else_keeps_no_stream() {
     let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
@@ -211,6 +248,24 @@ fn a_server_of_somebody_else_keeps_no_stream() {
     for row in summary(folder) {
         assert_eq!([&*row["redis_kind"], &row["qos"]], ["streams", ""]);
         assert_eq!(number(&row, "messages_lost"), 0, "{row:?}");
+    }
+}
+
+#[test]
+fn a_server_that_wants_a_password_is_refused() {
+    for kind in ["pubsub", "streams"] {
+        let broker = Broker::spawn(&REDIS_SERVER, || true).unwrap();
+        assert_eq!(
+            answer_of_redis(&broker, "CONFIG SET requirepass secret"),
+            "+OK"
+        );
+        let words = format!(
+            "--type redis --redis-kind {kind} --broker {}",
+            broker.address()
+        );
+        ends(&temporary(""), &format!("{words} --count 10"), 2)
+            .stderr
+            .has(&["no password and no TLS", "--broker spawn"]);
     }
 }
 
@@ -236,6 +291,13 @@ fn what_cannot_work_is_refused_by_name() {
             ["--type nats,redis", "--broker spawn"],
         ),
         (
+            format!("--type all --broker {nobody}"),
+            [
+                "--type all has several types with a broker: name one",
+                "--broker spawn",
+            ],
+        ),
+        (
             format!("--type nats --broker {nobody}"),
             ["--broker", "refused"],
         ),
@@ -244,11 +306,11 @@ fn what_cannot_work_is_refused_by_name() {
             ["--broker", "refused"],
         ),
         (
-            "--type nats --broker nobody.invalid:4222".to_owned(),
+            "--type nats --broker nobody.invalid:4222 --timeout 2s".to_owned(),
             ["--broker nobody.invalid:4222", "cannot connect"],
         ),
         (
-            "--type redis --broker nobody.invalid:6379".to_owned(),
+            "--type redis --broker nobody.invalid:6379 --timeout 2s".to_owned(),
             ["--broker nobody.invalid:6379", "cannot connect"],
         ),
         (

@@ -419,6 +419,12 @@ impl NodeArguments {
             .map(|it| it.name())
             .collect();
         match &self.broker {
+            BrokerChoice::At(address) if types.len() > 1 && self.node_type.all => {
+                Err(UsageError(format!(
+                    "--broker {address} is impossible with --type all: --type all has several types with a broker: \
+                     name one, or use --broker spawn"
+                )))
+            }
             BrokerChoice::At(address) if types.len() > 1 => Err(UsageError(format!(
                 "--broker {address} is impossible with --type {}: each of these takes a different broker; measure one \
                  of them, or use --broker spawn",

@@ -6,12 +6,14 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, Read as _, Write as _};
+use std::mem;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::time::clock_getcpuclockid;
@@ -26,6 +28,8 @@ const FURTHER_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 /// How long it may take until it listens.
 const LONGEST_START: Duration = Duration::from_secs(10);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+/// Bytes of what it writes to its standard error that are kept: more than a line has.
+const KEPT: usize = 4096;
 
 /// A broker that can be started: what differs between them.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,6 +100,8 @@ pub struct Broker {
     program: &'static BrokerProgram,
     process: Child,
     address: BrokerAddress,
+    /// The end of what it has written to its standard error.
+    told: Vec<u8>,
 }
 
 /// What a process has taken by some moment.
@@ -186,14 +192,8 @@ impl Broker {
             });
         }
         let process = command.spawn().map_err(failed("start"))?;
-        let mut broker = Broker {
-            program,
-            process,
-            address: BrokerAddress {
-                host: Ipv4Addr::LOCALHOST.to_string(),
-                port,
-            },
-        };
+        let mut broker = Broker::new(program, process, port);
+        broker.errors_never_block().map_err(failed("listen to"))?;
         // Dropped at once: then it has read all.
         let input = broker.process.stdin.take();
         let mut input = input.expect("it was asked for");
@@ -219,6 +219,38 @@ impl Broker {
         Ok(broker)
     }
 
+    fn new(program: &'static BrokerProgram, process: Child, port: u16) -> Self {
+        Broker {
+            program,
+            process,
+            address: BrokerAddress {
+                host: Ipv4Addr::LOCALHOST.to_string(),
+                port,
+            },
+            told: Vec::new(),
+        }
+    }
+
+    fn errors_never_block(&self) -> io::Result<()> {
+        let errors = self.process.stderr.as_ref();
+        let errors = errors.expect("it was asked for");
+        fcntl(errors, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(())
+    }
+
+    /// Reads what it has written to its standard error: a pipe that is full would stop it.
+    fn hear(&mut self) {
+        let Some(errors) = &mut self.process.stderr else {
+            return;
+        };
+        let mut read = [0; KEPT];
+        while let Ok(length @ 1..) = errors.read(&mut read) {
+            self.told.extend_from_slice(&read[..length]);
+            let too_many = self.told.len().saturating_sub(KEPT);
+            self.told.drain(..too_many);
+        }
+    }
+
     /// Where it listens.
     pub fn address(&self) -> &BrokerAddress {
         &self.address
@@ -229,14 +261,13 @@ impl Broker {
         self.process.id()
     }
 
-    /// Why it has ended, if it has.
+    /// Why it has ended, if it has. To be asked now and then as long as it runs.
     pub fn gone(&mut self) -> Option<String> {
-        let status = self.process.try_wait().ok().flatten()?;
-        let mut told = String::new();
-        if let Some(mut errors) = self.process.stderr.take() {
-            // Its output only helps.
-            let _ = errors.read_to_string(&mut told);
-        }
+        let status = self.process.try_wait().ok().flatten();
+        self.hear();
+        let status = status?;
+        let told = mem::take(&mut self.told);
+        let told = String::from_utf8_lossy(&told);
         // Where a signal has ended it, it had no last line.
         let last = told
             .trim()
@@ -333,6 +364,27 @@ mod tests {
     #[test]
     fn redis_server_listens_is_measured_and_ends() {
         it_listens_is_measured_and_ends(&REDIS_SERVER);
+    }
+
+    #[test]
+    fn what_it_writes_does_not_stop_it_and_its_last_line_is_told() {
+        let writes = "yes a line | head -n 50000 >&2; echo the last line >&2; exit 3";
+        let mut command = Command::new("sh");
+        command.args(["-c", writes]).stderr(Stdio::piped());
+        let mut broker = Broker::new(&MOSQUITTO, command.spawn().unwrap(), 1);
+        broker.errors_never_block().unwrap();
+        let begun = Instant::now();
+        let reason = loop {
+            if let Some(reason) = broker.gone() {
+                break reason;
+            }
+            assert!(begun.elapsed() < LONGEST_START, "it writes and waits");
+            std::thread::sleep(BETWEEN_LOOKS);
+        };
+        assert!(
+            reason.ends_with("exit status: 3: the last line"),
+            "{reason}"
+        );
     }
 
     #[test]

@@ -1,22 +1,15 @@
-//! What clients of brokers share: the runtime that drives one, how it connects, how it waits, and the names to which
-//! samples are sent.
-//!
-//! The clients are written for `tokio`. Each end drives its own in its thread: there is no other that it waits for,
-//! except where its module names one.
+//! What clients of brokers share: how one connects, and the names to which samples are sent.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::settings::{BrokerAddress, Poll};
+use super::runtime::{LONGEST_SLEEP, NodeRuntime};
+use super::settings::BrokerAddress;
 use super::{NodeError, Settings};
 #[cfg(any(feature = "nats", feature = "redis"))]
 use super::{Scenario, Wiring};
-
-/// How long an end that sleeps does not look at the stop flag.
-const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 
 /// The broker of a run.
 ///
@@ -27,32 +20,8 @@ pub(super) fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
     settings.broker.as_ref().ok_or_else(none)
 }
 
-/// A runtime for one client, in the thread that asks it. It is dropped without waiting for what it has not finished: a
-/// name lookup may take long.
-#[derive(Debug)]
-pub(super) struct ClientRuntime(Option<Runtime>);
-
-impl ClientRuntime {
-    /// # Errors
-    /// When there is no file left.
-    pub(super) fn new() -> Result<Self, NodeError> {
-        let made = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        made.map(|runtime| ClientRuntime(Some(runtime)))
-            .map_err(NodeError::io("epoll_create", "a node", "see man 7 epoll"))
-    }
-
-    /// Runs to its end in this thread.
-    #[inline]
-    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let runtime = self.0.as_ref();
-        runtime
-            .expect("it is there until it is dropped")
-            .block_on(future)
-    }
-
-    /// The same while a connection is made.
+impl NodeRuntime {
+    /// Runs a step to its end while a connection is made.
     ///
     /// # Errors
     /// When the stop flag is raised, or no time is left.
@@ -72,32 +41,6 @@ impl ClientRuntime {
             }
         }
     }
-
-    /// Looks whether it is done, and sleeps until it is or has looked long enough, if it may. What is given up is begun
-    /// again by the next call.
-    #[inline]
-    pub(super) fn look<F: Future>(&self, poll: Poll, future: F) -> Option<F::Output> {
-        match poll {
-            Poll::Busy => self.block_on(async {
-                tokio::select! {
-                    biased;
-                    found = future => Some(found),
-                    // The runtime has looked at its sockets when this comes back.
-                    () = tokio::task::yield_now() => None,
-                }
-            }),
-            Poll::Event => self.block_on(async { timeout(LONGEST_SLEEP, future).await.ok() }),
-        }
-    }
-}
-
-impl Drop for ClientRuntime {
-    fn drop(&mut self) {
-        self.0
-            .take()
-            .into_iter()
-            .for_each(Runtime::shutdown_background);
-    }
 }
 
 /// There is no connection.
@@ -105,6 +48,16 @@ pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> No
     let reason = reason.to_string();
     NodeError::NoBroker(format!(
         "--broker {broker}: cannot connect: {reason}: check that a broker runs there and can be reached"
+    ))
+}
+
+/// There is none with a broker that wants to know more of its clients.
+#[cfg(any(feature = "nats", feature = "redis"))]
+pub(super) fn not_admitted(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
+    let reason = reason.to_string();
+    NodeError::NoBroker(format!(
+        "--broker {broker}: cannot connect: {reason}: hcabench uses no password and no TLS: use a broker that accepts \
+         this, or --broker spawn"
     ))
 }
 

@@ -282,6 +282,16 @@ impl NodeType {
         }
     }
 
+    /// Whether its ends connect to one another, one after the other: each may wait as long as [`Settings::patience`].
+    pub fn connects_ends(self) -> bool {
+        match self {
+            NodeType::InfiniBand | NodeType::Tcp | NodeType::Unix => true,
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => true,
+            _ => false,
+        }
+    }
+
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `network`, `library` or
     /// `broker`.
     pub fn distributed_by(self) -> &'static str {

@@ -16,6 +16,7 @@
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`broker`] | a broker as a child, for `mqtt`, `nats` and `redis` |
 //! | `broker_client` | what their clients share |
+//! | `runtime` | what drives a library that is written for `tokio` |
 //! | [`connected`] | connected sockets, for `tcp` and `unix` |
 //! | `grpc` | streams of gRPC by tonic; feature `grpc` |
 //! | `iceoryx2` | publish-subscribe of iceoryx2 in shared memory; feature `iceoryx2` |
@@ -52,6 +53,13 @@ pub mod pool;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod rings;
+#[cfg(any(
+    feature = "mqtt",
+    feature = "nats",
+    feature = "redis",
+    feature = "grpc"
+))]
+mod runtime;
 pub mod settings;
 mod socket_option;
 pub mod tcp;

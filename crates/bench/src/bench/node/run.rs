@@ -310,9 +310,9 @@ pub(super) fn usual(point: &Point, config: &Config) -> Duration {
 /// under way at the end. A run that makes up for missed steps may take as long as it takes.
 fn longest_silence(point: &Point, config: &Config) -> Duration {
     let period = Duration::try_from_secs_f64(1.0 / point.rate_per_s).unwrap_or(Duration::MAX);
-    let connecting = match point.node_type {
-        NodeType::InfiniBand => point.settings(config).patience(&point.wiring),
-        _ => config.timeout,
+    let connecting = match point.node_type.connects_ends() {
+        true => point.settings(config).patience(&point.wiring),
+        false => config.timeout,
     };
     (config.warmup.saturating_add(period))
         .saturating_mul(2)

@@ -20,7 +20,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
-use tokio::runtime::{Builder, Runtime};
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -73,12 +72,6 @@ impl Maker for Grpc<'_> {
         let (subscriber, address) = GrpcSubscriber::new(self, publishers)?;
         Ok((subscriber, Some(address)))
     }
-}
-
-/// A runtime that one thread drives.
-fn runtime() -> Result<Runtime, NodeError> {
-    let made = Builder::new_current_thread().enable_all().build();
-    made.map_err(NodeError::io("epoll_create", "a node", "see man 7 epoll"))
 }
 
 /// Samples as they are.

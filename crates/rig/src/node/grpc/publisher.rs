@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
@@ -18,8 +17,9 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
 
-use super::{BETWEEN_LOOKS, Grpc, PATH, RUN, RawCodec, runtime};
+use super::{BETWEEN_LOOKS, Grpc, PATH, RUN, RawCodec};
 use crate::host::threads;
+use crate::node::runtime::NodeRuntime;
 use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Slot};
 
@@ -73,7 +73,8 @@ impl GrpcPublisher {
                 run: maker.name.to_owned(),
                 timeout: maker.settings.timeout,
             });
-        let (calls, runtime, of_thread) = (calls.collect(), runtime()?, Arc::clone(&state));
+        let (calls, runtime, of_thread) =
+            (calls.collect(), NodeRuntime::new()?, Arc::clone(&state));
         let thread = std::thread::Builder::new().name("hcabench-grpc".to_owned());
         let thread = threads::start(thread, move || drive(&runtime, calls, &of_thread))?;
         Ok(GrpcPublisher {
@@ -152,7 +153,7 @@ struct Call {
 }
 
 /// The work of the thread behind the channels.
-fn drive(runtime: &Runtime, calls: Vec<Call>, state: &Arc<CallState>) {
+fn drive(runtime: &NodeRuntime, calls: Vec<Call>, state: &Arc<CallState>) {
     let reason = runtime.block_on(async {
         let mut running = JoinSet::new();
         for call in calls {

@@ -9,9 +9,8 @@ use std::task::{Context, Poll as Polled};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::runtime::Runtime;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tonic::body::Body;
 use tonic::codegen::http;
 use tonic::codegen::tokio_stream::{self, Pending};
@@ -20,12 +19,11 @@ use tonic::server::{Grpc as Server, StreamingService};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{BETWEEN_LOOKS, Grpc, RUN, RawCodec, runtime};
+use super::{BETWEEN_LOOKS, Grpc, RUN, RawCodec};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Slot};
 
-/// How long a subscriber that sleeps does not look at the stop flag.
-const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 const ADVICE: &str = "check that the loopback is up (ip link)";
 
 /// The end that receives.
@@ -37,7 +35,7 @@ pub struct GrpcSubscriber {
     publishers: usize,
     poll: Poll,
     patience: Duration,
-    runtime: Runtime,
+    runtime: NodeRuntime,
 }
 
 impl GrpcSubscriber {
@@ -54,7 +52,7 @@ impl GrpcSubscriber {
             samples: sender,
             calls: Arc::clone(&calls),
         };
-        let runtime = runtime()?;
+        let runtime = NodeRuntime::new()?;
         let (incoming, address) = listen(&runtime)?;
         let server = tonic::transport::Server::builder();
         runtime.spawn(server.serve_with_incoming(service, incoming));
@@ -76,24 +74,12 @@ impl GrpcSubscriber {
         if let Ok(sample) = samples.try_recv() {
             return Some(sample);
         }
-        match self.poll {
-            Poll::Busy => self.runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    sample = samples.recv() => sample,
-                    // The runtime has looked at its sockets when this comes back.
-                    () = tokio::task::yield_now() => None,
-                }
-            }),
-            Poll::Event => self
-                .runtime
-                .block_on(async { timeout(LONGEST_SLEEP, samples.recv()).await.ok().flatten() }),
-        }
+        self.runtime.look(self.poll, samples.recv()).flatten()
     }
 }
 
 /// Listens at a free port.
-fn listen(runtime: &Runtime) -> Result<(TcpIncoming, SocketAddr), NodeError> {
+fn listen(runtime: &NodeRuntime) -> Result<(TcpIncoming, SocketAddr), NodeError> {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = TcpListener::bind(free).and_then(|listener| {
         listener.set_nonblocking(true)?;

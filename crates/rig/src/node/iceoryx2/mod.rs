@@ -41,6 +41,10 @@ use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring};
 const SHARED_MEMORY: &str = "/dev/shm";
 /// Bytes of a sample beside its values: the library's header.
 const HEADER: u64 = 64;
+/// Bytes of a sample in each connection: its place in two queues, and who has it.
+const IN_CONNECTION: u64 = 32;
+/// Bytes of a port and of a service beside their samples: pages of a few files.
+const OF_PORT: u64 = 16 << 12;
 const ADVICE: &str = "check that /tmp and /dev/shm can be written, and have room (df)";
 
 type Channel = PortFactory<Service, [u8], ()>;
@@ -52,6 +56,8 @@ pub struct Iceoryx2Publisher {
     distribution: Distribution,
     /// Subscribers of each service.
     subscribers: usize,
+    /// Of the run.
+    name: String,
 }
 
 /// A service, and the way to send to it.
@@ -65,6 +71,8 @@ struct Target {
 #[derive(Debug)]
 pub struct Iceoryx2Subscriber {
     port: Subscriber<Service, [u8], ()>,
+    /// Of the run.
+    name: String,
 }
 
 // SAFETY: what keeps both from being `Send` are reference-counted pointers of the library to the state of a port. All
@@ -152,7 +160,7 @@ impl Iceoryx2<'_> {
     }
 }
 
-/// Memory that the samples of all publishers take.
+/// Shared memory that it takes, of which most is for the samples of all publishers.
 pub fn bytes(wiring: &Wiring, settings: &Settings) -> u64 {
     let services: u64 = match wiring.scenario {
         Scenario::FanOut => wiring.publishers.into(),
@@ -160,12 +168,16 @@ pub fn bytes(wiring: &Wiring, settings: &Settings) -> u64 {
             .map(|subscriber| wiring.publishers_of(subscriber).count() as u64)
             .sum(),
     };
-    let sample = (settings.words * WORD) as u64 + HEADER;
+    let sample =
+        (settings.words * WORD) as u64 + HEADER + IN_CONNECTION.saturating_mul(wiring.copies());
     let samples = wiring
         .copies()
         .saturating_mul(u64::from(settings.receive_queue) + 1)
         + 1;
-    services.saturating_mul(samples).saturating_mul(sample)
+    let ports = (services.saturating_mul(1 + wiring.copies()))
+        .saturating_add(u64::from(wiring.publishers) + u64::from(wiring.subscribers));
+    (services.saturating_mul(samples).saturating_mul(sample))
+        .saturating_add(ports.saturating_mul(OF_PORT))
 }
 
 /// Why its ends cannot wait so, or have no room, if so.
@@ -228,6 +240,7 @@ impl Maker for Iceoryx2<'_> {
                 _ => Distribution::new(self.wiring, number),
             },
             subscribers: self.subscribers(),
+            name: self.name.to_owned(),
         };
         Ok((publisher, ()))
     }
@@ -239,7 +252,8 @@ impl Maker for Iceoryx2<'_> {
             .set_degradation_handler(|_, _| DegradationAction::DegradeAndFail)
             .create();
         let port = port.map_err(failed("make", "a subscriber of iceoryx2"))?;
-        Ok((Iceoryx2Subscriber { port }, ()))
+        let name = self.name.to_owned();
+        Ok((Iceoryx2Subscriber { port, name }, ()))
     }
 }
 
@@ -269,6 +283,14 @@ impl Target {
 }
 
 impl Node for Iceoryx2Publisher {
+    fn start(
+        &mut self,
+        _pool: &mut Pool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), NodeError> {
+        files::reserve(&self.name, go_on)
+    }
+
     #[inline]
     fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
         for (taken, slot) in samples.iter().enumerate() {
@@ -288,6 +310,14 @@ impl Node for Iceoryx2Publisher {
 }
 
 impl Node for Iceoryx2Subscriber {
+    fn start(
+        &mut self,
+        _pool: &mut Pool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), NodeError> {
+        files::reserve(&self.name, go_on)
+    }
+
     #[inline]
     fn read(
         &mut self,

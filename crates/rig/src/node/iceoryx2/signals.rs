@@ -13,7 +13,8 @@ use crate::host::interrupt::BlockedSignals;
 const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
 
 /// When the library makes shared memory for the first time, it sets its handlers for SIGINT, SIGTERM, SIGABRT
-/// and others, and never puts back what was there. It does so here, and those of this program are put back at once.
+/// and others, and never puts back what was there. It does so here, and those of this program are put back at once. A
+/// signal that comes in between to another thread is raised again for them.
 ///
 /// # Errors
 /// When the system does not hold signals back meanwhile.
@@ -26,10 +27,14 @@ pub(super) fn keep() -> Result<(), HostError> {
     DONE.call_once(|| {
         let before = SIGNALS.filter_map(|signal| Some((signal, action(signal)?)));
         let before: Vec<_> = before.collect();
-        SignalHandler::last_signal();
+        let first = SignalHandler::last_signal();
         for (signal, action) in before {
             // SAFETY: it was the action of this signal a moment ago. It fails for those that cannot be set.
             unsafe { libc::sigaction(signal, &action, ptr::null_mut()) };
+        }
+        for signal in [first, SignalHandler::last_signal()].into_iter().flatten() {
+            // SAFETY: what it does now is up to this program.
+            unsafe { libc::raise(signal as libc::c_int) };
         }
     });
     drop(held);

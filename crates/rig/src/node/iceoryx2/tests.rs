@@ -1,3 +1,4 @@
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
@@ -88,6 +89,36 @@ fn samples_come_to_the_subscribers_of_each_scenario() {
 }
 
 #[test]
+fn the_shared_memory_of_a_run_is_reserved_and_no_more_than_was_calculated() {
+    for (&scenario, receive_queue) in Scenario::ALL.iter().zip([8, 100, 1000, 10_000]) {
+        let subscribers = match scenario {
+            Scenario::StraightRun => 3,
+            _ => 2,
+        };
+        let (wiring, settings) = (
+            Wiring::new(scenario, 3, subscribers),
+            settings(receive_queue),
+        );
+        let (mut ends, _files) = ends(&wiring, &settings);
+        ends.publishers[0].start(&mut pool(), &mut || true).unwrap();
+        let found: u64 = files::shared_memory(&ends.publishers[0].name)
+            .map(|file| {
+                let found = std::fs::metadata(file).unwrap();
+                let allocated = found.blocks() * 512;
+                assert!(allocated >= found.len());
+                allocated
+            })
+            .sum();
+        let calculated = bytes(&wiring, &settings);
+        assert!(
+            found <= calculated,
+            "{} {receive_queue}: {found} of {calculated}",
+            scenario.name()
+        );
+    }
+}
+
+#[test]
 fn a_sample_without_room_is_refused_and_one_with_room_at_some_is_lost_at_the_others() {
     let wiring = Wiring::new(Scenario::FanOut, 1, 2);
     let (mut ends, _files) = ends(&wiring, &settings(3));
@@ -150,7 +181,8 @@ fn shared_memory_that_is_missing_or_too_small_is_refused() {
     assert_eq!(refusal_of(64 << 20, Some(64 << 20)), None);
     let (wiring, mut settings) = (Wiring::new(Scenario::FanOut, 2, 3), settings(7));
     // Of both publishers three times seven places and one each, and the one that is written.
-    assert_eq!(bytes(&wiring, &settings), 2 * (3 * 8 + 1) * (24 + HEADER));
+    let samples = 2 * (3 * 8 + 1) * (24 + HEADER + 3 * IN_CONNECTION);
+    assert_eq!(bytes(&wiring, &settings), samples + (2 * 4 + 5) * OF_PORT);
     settings.poll = Poll::Event;
     refusal(&wiring, &settings)
         .unwrap()

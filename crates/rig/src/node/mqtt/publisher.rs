@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 
 use super::connection::{client, qos};
 use crate::host::threads;
-use crate::node::broker_client::{ClientRuntime, ConnectDeadline, broker, lost, not_connected};
+use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -64,7 +65,7 @@ impl MqttPublisher {
             broker: broker.clone(),
             link: Arc::clone(&link),
         };
-        let runtime = ClientRuntime::new()?;
+        let runtime = NodeRuntime::new()?;
         let thread = std::thread::Builder::new().name("hcabench-mqtt".to_owned());
         let thread = threads::start(thread, move || drive.run(&runtime))?;
         Ok(MqttPublisher {
@@ -162,7 +163,7 @@ struct EventLoopTask {
 }
 
 impl EventLoopTask {
-    fn run(mut self, runtime: &ClientRuntime) {
+    fn run(mut self, runtime: &NodeRuntime) {
         let reason = runtime.block_on(async {
             tokio::select! {
                 () = self.link.stop.notified() => None,

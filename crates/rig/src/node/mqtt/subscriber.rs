@@ -9,7 +9,8 @@ use rumqttc::v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop};
 
 use super::connection::{client, qos};
-use crate::node::broker_client::{ClientRuntime, ConnectDeadline, broker, lost, not_connected};
+use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::{BrokerAddress, Poll};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -22,7 +23,7 @@ const LAST_EVENTS: u32 = 100;
 pub struct MqttSubscriber {
     client: AsyncClient,
     events: EventLoop,
-    runtime: ClientRuntime,
+    runtime: NodeRuntime,
     filter: String,
     qos: QoS,
     broker: BrokerAddress,
@@ -49,7 +50,7 @@ impl MqttSubscriber {
         Ok(MqttSubscriber {
             client,
             events,
-            runtime: ClientRuntime::new()?,
+            runtime: NodeRuntime::new()?,
             filter,
             qos: qos(settings.qos),
             broker: broker(settings)?.clone(),

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::TcpSettings;
-use redis::{AsyncConnectionConfig, Client, IntoConnectionInfo as _, RedisError, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, ErrorKind, IntoConnectionInfo as _, RedisError, RedisResult, cmd,
+};
 
-use crate::node::broker_client::{ClientRuntime, broker, lost};
+use crate::node::broker_client::{broker, lost, not_admitted, not_connected};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
 use crate::node::{NodeError, Settings};
 
@@ -19,7 +22,7 @@ pub(super) const FIELD: &str = "sample";
 /// The client of an end.
 #[derive(Debug)]
 pub(super) struct RedisClient {
-    pub(super) runtime: ClientRuntime,
+    pub(super) runtime: NodeRuntime,
     pub(super) broker: BrokerAddress,
     pub(super) timeout: Duration,
     client: Client,
@@ -38,7 +41,7 @@ impl RedisClient {
             NodeError::Setting(format!("--broker {broker}: {error}: use HOST:PORT"))
         })?;
         Ok(RedisClient {
-            runtime: ClientRuntime::new()?,
+            runtime: NodeRuntime::new()?,
             broker,
             timeout: settings.timeout,
             client,
@@ -52,10 +55,11 @@ impl RedisClient {
             .set_connection_timeout(Some(self.timeout.saturating_add(LONGER)))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(self.requests);
-        let client = &self.client;
-        client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
+        let connecting = (self.client).get_multiplexed_async_connection_with_config(&config);
+        let mut connection = connecting.await?;
+        // A server that wants a password takes connections, and refuses commands.
+        cmd("PING").query_async::<()>(&mut connection).await?;
+        Ok(connection)
     }
 
     /// Connects, and asks for what is sent to a channel.
@@ -68,12 +72,25 @@ impl RedisClient {
         Ok(connection.into_on_message())
     }
 
+    /// There is no connection, or the first command on it has failed.
+    pub(super) fn not_connected(&self, error: RedisError) -> NodeError {
+        match (error.kind(), error.code()) {
+            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "NOPERM" | "DENIED")) => {
+                not_admitted(&self.broker, error)
+            }
+            _ => not_connected(&self.broker, error),
+        }
+    }
+
     /// A command has failed.
     pub(super) fn failed(&self, error: &RedisError) -> NodeError {
         let at = &self.broker;
-        NodeError::Gone(match error.is_unrecoverable_error() {
-            true => lost(at, error),
-            false => format!("the broker at {at} refuses a command: {error}"),
-        })
+        let refused = || format!("the broker at {at} refuses a command: {error}");
+        match error.code() {
+            // A publisher that has failed has removed the stream.
+            Some("UNBLOCKED" | "NOGROUP") => NodeError::PeerEnded(refused()),
+            _ if error.is_unrecoverable_error() => NodeError::Gone(lost(at, error)),
+            _ => NodeError::Gone(refused()),
+        }
     }
 }

@@ -10,11 +10,11 @@ use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::{Cmd, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
-use crate::node::broker_client::{ConnectDeadline, not_connected};
+use crate::node::broker_client::ConnectDeadline;
 use crate::node::settings::RedisKind;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
-/// How long is waited at the end for replies.
+/// How long is waited at the end for replies, and until a stream is removed.
 const LONGEST_END: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -92,6 +92,37 @@ impl RedisPublisher {
         self.take_replies()
             .map_err(|error| self.client.failed(&error))
     }
+
+    /// Takes the replies that this host has received, if there is else no room for that many samples.
+    fn make_room(&mut self, samples: usize) -> Result<(), NodeError> {
+        if self.under_way.len() + samples > self.most_under_way {
+            // The runtime looks at its socket first; only then the client's task can read from it.
+            self.client.runtime.block_on(tokio::task::yield_now());
+            self.drive()?;
+        }
+        Ok(())
+    }
+
+    /// Removes the stream, if there is one that was not removed, by then. Without an answer it stays: nothing is lost
+    /// by that.
+    fn remove_stream(&mut self, until: Instant) {
+        if let (RedisKind::Streams, Some(mut connection)) = (self.kind, self.connection.take()) {
+            let mut remove = cmd("DEL");
+            remove.arg(&self.name);
+            let removed = async {
+                let removed = remove.query_async::<()>(&mut connection);
+                tokio::time::timeout_at(until.into(), removed).await
+            };
+            let _ = self.client.runtime.block_on(removed);
+        }
+    }
+}
+
+/// A run that is interrupted does not stop its ends in order.
+impl Drop for RedisPublisher {
+    fn drop(&mut self) {
+        self.remove_stream(Instant::now() + LONGEST_END);
+    }
 }
 
 impl Node for RedisPublisher {
@@ -103,12 +134,13 @@ impl Node for RedisPublisher {
         let (client, deadline) = (&self.client, ConnectDeadline::new(self.client.timeout));
         let broker = &client.broker;
         let connected = (client.runtime).connect(client.commands(), &deadline, broker, go_on)?;
-        let connection = connected.map_err(|error| not_connected(broker, error))?;
+        let connection = connected.map_err(|error| client.not_connected(error))?;
         self.connection = Some(connection);
         Ok(())
     }
 
     fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
+        self.make_room(samples.len())?;
         let mut taken = 0;
         for slot in &*samples {
             if self.under_way.len() >= self.most_under_way {
@@ -144,21 +176,12 @@ impl Node for RedisPublisher {
     }
 
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {
-        let begun = Instant::now();
-        while !self.under_way.is_empty() && begun.elapsed() < LONGEST_END {
+        let until = Instant::now() + LONGEST_END;
+        while !self.under_way.is_empty() && Instant::now() < until {
             self.drive()?;
             std::thread::sleep(BETWEEN_LOOKS);
         }
-        if let (RedisKind::Streams, Some(mut connection)) = (self.kind, self.connection.take()) {
-            let mut remove = cmd("DEL");
-            remove.arg(&self.name);
-            let removed = async {
-                let removed = remove.query_async::<()>(&mut connection);
-                tokio::time::timeout(LONGEST_END, removed).await
-            };
-            // Without an answer it stays: nothing is lost by that.
-            let _ = self.client.runtime.block_on(removed);
-        }
+        self.remove_stream(until);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use redis::streams::StreamReadReply;
 use redis::{Cmd, Msg, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
-use crate::node::broker_client::{ConnectDeadline, lost, not_connected};
+use crate::node::broker_client::{ConnectDeadline, lost};
 use crate::node::settings::{Poll, RedisKind};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -193,7 +193,7 @@ impl Node for RedisSubscriber {
         let (client, deadline) = (&self.client, ConnectDeadline::new(self.client.timeout));
         let broker = &client.broker;
         let connected = (client.runtime).connect(self.connect(), &deadline, broker, go_on)?;
-        let source = connected.map_err(|error| not_connected(broker, error))?;
+        let source = connected.map_err(|error| client.not_connected(error))?;
         self.source = Some(source);
         Ok(())
     }
