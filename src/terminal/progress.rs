@@ -47,7 +47,7 @@ impl Progress {
         })
     }
 
-    /// A bar over points of which nobody knows how many there are.
+    /// A bar over points whose number is not known.
     pub(crate) fn without_end() -> Self {
         Self::with(None, |done, _| (done + 1).to_string())
     }

@@ -121,7 +121,7 @@ fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunErr
 /// That the other host sent another number of something than it was to.
 fn invalid(peer: SocketAddr, what: &str, wanted: impl Display, sent: usize) -> PeerError {
     let text = format!(
-        "sent {sent} {what} instead of {wanted}: it is no hcabench of this version, or this is a bug: end \
+        "sent {sent} {what} instead of {wanted}: it is another version of hcabench, or this is a bug: end \
          `hcabench serve` there, start it again from the same build, and report it if this happens again"
     );
     PeerError::Peer(peer, Failure::Run(text))
