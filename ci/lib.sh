@@ -121,8 +121,8 @@ cross_for_aarch64() {
     export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
 }
 
-# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and exports that
-# variable.
+# build_program [OPTION]...: sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build
+# made now, by cargo with these options, and exports that variable.
 build_program() {
     local target=${CARGO_TARGET_DIR:-$repository/target} quiet=(--quiet) before began=$SECONDS
     program=${HCABENCH_PROGRAM-}
@@ -136,7 +136,7 @@ build_program() {
         before=$(stat -c %Y -- "$program" 2>/dev/null) ||
             say "building hcabench, which takes some minutes the first time"
         "$cargo" build "${quiet[@]}" --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
-            --target-dir "$target" || fail "hcabench could not be built"
+            --target-dir "$target" "$@" || fail "hcabench could not be built"
         [[ $before == "$(stat -c %Y -- "$program")" ]] ||
             say "built hcabench in $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
     fi
@@ -146,7 +146,7 @@ build_program() {
 
 # The same, and says which it is.
 find_program() {
-    build_program
+    build_program "$@"
     say "the program is $program"
 }
 

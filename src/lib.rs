@@ -10,7 +10,7 @@
 //! | results | [`stats`], [`results`], [`compare`], [`plot`], [`page`] | data and schemas; no benchmark |
 //! | rdma | `rdma::verbs`, then `rdma::cm` | platform |
 //! | queues | [`queues`] | platform |
-//! | rig | [`rig`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
+//! | rig | [`rig`], [`between`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
 //! | bench | [`mod@bench`] | all of these; benchmarks never use each other, and never print |
 //! | hcabench | [`arguments`], [`terminal`] | all of these |
 //! | | `findings`, then `driver`, `figures`, `report` | arguments and terminal |
@@ -35,7 +35,7 @@ pub use hcabench_queues as queues;
 pub use hcabench_rdma as rdma;
 use hcabench_results::sorting;
 pub use hcabench_results::{compare, page, plot, results, stats};
-pub use hcabench_rig::{generators, launch, node, rig};
+pub use hcabench_rig::{between, generators, launch, node, rig};
 
 #[cfg(test)]
 #[path = "../tests/anywhere/made_up_run/mod.rs"]

@@ -31,7 +31,7 @@ USER = 65432
 ORPHAN = 3
 KIB, MIB = 1 << 10, 1 << 20
 # What is refused for another reason than the limit has to name an option or what is missing.
-OTHER_REASONS = r"--[a-z]|no RDMA device|libibverbs|librdmacm|no active port|mosquitto"
+OTHER_REASONS = r"--[a-z]|no RDMA device|libibverbs|librdmacm|no active port|mosquitto|nats-server|redis-server"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +79,12 @@ COMMANDS = {
     "node shmem": measures(f"{NODE} shmem"),
     "node udp": measures(f"{NODE} udp"),
     "node sockets": measures(f"{NODE} tcp,unix,multicast --scenario fan-in --publishers 4"),
+    # Of a program that has them, as packages do.
+    "node libraries": measures(f"{NODE} iceoryx2,grpc"),
     "node zeromq": measures(f"{NODE} zeromq"),
     "node mqtt": measures(f"{NODE} mqtt"),
+    "node nats": measures(f"{NODE} nats"),
+    "node redis": measures(f"{NODE} redis --redis-kind streams"),
     "node infiniband": measures(f"{NODE} infiniband", refused=NO_DEVICE),
     "node sweep": measures(f"{NODE} loopback,zeromq,udp"),
     "node fan": measures(f"{NODE} zeromq,udp --scenario fan-in --publishers 4"),

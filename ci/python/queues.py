@@ -254,3 +254,32 @@ def sweep_batons(capacity, payload, queue, rounds):
             print(f"{size:6}{elements:9}{size * elements / 1024:8.1f}{first}  {', '.join(texts)}")
         print()
     return met
+
+
+# How long a consumer takes for an element, in microseconds, and the condition that is searched.
+SERVICE_TIMES_US = (10, 25, 100)
+CONDITION = "p50<1ms"
+
+
+@compare.measurement("the rate that --find-rate finds against that of a consumer with a fixed time for each element",
+                     rounds=(40, compare.whole(6, 1000), "rounds at a rate at the most"))
+def find_rate(rounds):
+    """Searches the highest rate of a queue whose consumer takes an element every 10, 25 and 100 us
+    (--receiver-load constant-rate), and compares it with one over that time: above it the queue grows without end, and
+    below it nothing waits. Exit code 1 if a search ends without an answer, or if its rate is off by more than 5 %.
+    """
+    met = True
+    for time_us in SERVICE_TIMES_US:
+        truth = 1e6 / time_us
+        words = ["queue", "--queue", "lamport", "--rate", f"{truth / 5:.0f},{truth * 5:.0f}",
+                 "--receiver-load", "constant-rate", "--receiver-rate", f"{truth:.0f}", "--find-rate", CONDITION,
+                 "--duration", "200ms", "--rounds", rounds, "--order-seed", 1]
+        compare.checked(compare.hcabench(*words, seconds=3600))
+        found = json.loads((compare.OUT / "settings.json").read_text())["details"]["find_rate"][0]
+        print(f"\nan element every {time_us} us, {truth:.0f} a second: {found['text'].rstrip()}", flush=True)
+        if found["rate_per_s"] is None:
+            print("NOT MET: no answer")
+            met = False
+        else:
+            met &= compare.judge(compare.ratio(found["rate_per_s"], truth), 0.95, 1.05)
+    return met

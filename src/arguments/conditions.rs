@@ -53,6 +53,15 @@ impl SearchedFigure {
     }
 }
 
+impl Conditions {
+    /// The share lost that is to be undercut, if that is a condition.
+    pub(crate) fn loss(&self) -> Option<f64> {
+        let mut all = self.0.iter();
+        let found = all.find(|it| it.figure == SearchedFigure::Loss);
+        found.map(|it| it.below)
+    }
+}
+
 /// All conditions of a text.
 pub(crate) fn conditions(text: &str) -> Result<Conditions, String> {
     let mut all = Vec::<Condition>::new();

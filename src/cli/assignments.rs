@@ -93,6 +93,7 @@ fn a_process_of_a_round_gets_what_was_asked_for() {
          --samples --format villas --scenario fan-in --timer timerfd --receiver a:1@10.0.0.1 --count 3",
         "hcabench node --type tcp,unix,multicast --tcp-nodelay off --tcp-busy-poll 50us --unix-socket seqpacket \
          --multicast-interface eth0",
+        "hcabench node --type udp --redis-kind streams --qos 2 --broker a:6379",
         "hcabench cores --cpus 0-3,8 --duration 500us --memory-node reader --clock monotonic",
         "hcabench cores --memory-node 1",
         "hcabench memory --generators 1-3,8 --smooth savgol:7:2 --pages 2m --pause 0,max,off --size 1GiB",

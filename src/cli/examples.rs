@@ -127,6 +127,8 @@ Examples:
       On one host: wait for senders, at any of its addresses
   hcabench --peer node2 --service rc --inline --burst 8192
       On the other: send to it, and prove bounds of the one-way latency
+  hcabench node --peer node2 --type udp,tcp --rate 1k
+      The same for samples through node-types, whose subscribers are there; takes no RDMA device
   hcabench serve --bind 10.0.0.2 --receiver mlx5_0 --once
       At one address, for one run, over a named port";
 

@@ -1,10 +1,20 @@
 //! `hcabench serve`: the other end of a run between two hosts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
+use crate::arguments::UsageError;
 use crate::arguments::values::port_request;
-use crate::bench::hca::settings::config::PortRequest;
-use crate::rig::ports::SERVING;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::between::service::HcaService;
+use crate::bench::node::between::serving::NodeService;
+use crate::between::listening::{Event, Served, Service, serve};
+use crate::between::peer::{Hello, ServedBenchmark};
+use crate::launch::wire::Wire;
+use crate::results::text::printable;
+use crate::rig::benchmark::Failure;
+use crate::rig::ports::{PortRequest, SERVING};
+use crate::terminal::output::{print_error, print_text, say};
 
 /// Arguments of `hcabench serve`.
 #[derive(Debug, Clone, clap::Args)]
@@ -14,8 +24,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
     pub bind: SocketAddr,
 
-    /// Receive at this port, unless the connecting host names one [default: the first active port, of those with an IP
-    /// address if there is one]
+    /// Receive at this port, unless the connecting host names one; not for node [default: the first active port, of those
+    /// with an IP address if there is one]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub receiver: Option<PortRequest>,
 
@@ -39,23 +49,59 @@ fn bind(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Serves other hosts. Returns the exit code.
-#[cfg(feature = "rdma")]
-pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
-    use crate::arguments::UsageError;
-    use crate::bench::hca::between::listening::{Event, Service, serve};
-    use crate::results::text::printable;
-    use crate::rig::benchmark::Failure;
-    use crate::terminal::output::{print_error, print_text, say};
+/// What is done for each benchmark.
+struct AllBenchmarks {
+    #[cfg(feature = "rdma")]
+    hca: HcaService,
+}
 
+impl Served for AllBenchmarks {
+    fn check(&self) -> Result<(), Failure> {
+        #[cfg(feature = "rdma")]
+        self.hca.check()?;
+        NodeService.check()
+    }
+
+    fn refusal(&self, hello: &Hello) -> Option<Failure> {
+        match hello.benchmark {
+            #[cfg(feature = "rdma")]
+            ServedBenchmark::Hca => self.hca.refusal(hello),
+            #[cfg(not(feature = "rdma"))]
+            ServedBenchmark::Hca => Some(Failure::Run(super::WITHOUT_RDMA.to_owned())),
+            ServedBenchmark::Node => NodeService.refusal(hello),
+        }
+    }
+
+    fn serve(&self, wire: &mut Wire, hello: &Hello) -> Result<(), Failure> {
+        match hello.benchmark {
+            #[cfg(feature = "rdma")]
+            ServedBenchmark::Hca => self.hca.serve(wire, hello),
+            #[cfg(not(feature = "rdma"))]
+            ServedBenchmark::Hca => Ok(()),
+            ServedBenchmark::Node => NodeService.serve(wire, hello),
+        }
+    }
+}
+
+/// Serves other hosts. Returns the exit code.
+pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+    #[cfg(not(feature = "rdma"))]
+    if let Some(port) = &arguments.receiver {
+        return Err(UsageError(format!("--receiver {port}: {}", super::WITHOUT_RDMA)).into());
+    }
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     crate::host::interrupt::install()?;
     let service = Service {
         bind: arguments.bind,
-        port: arguments.receiver.clone(),
         once: arguments.once,
-        pair: None,
     };
+    let work = Arc::new(AllBenchmarks {
+        #[cfg(feature = "rdma")]
+        hca: HcaService {
+            port: arguments.receiver.clone(),
+            pair: None,
+        },
+    });
     let quiet = arguments.quiet;
     let tell = move |event| match event {
         Event::Refused { peer, reason } => {
@@ -82,16 +128,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         Event::Begun { host, peer } => say(format_args!("a run of {} ({peer})", printable(&host))),
         Event::Over { host } => say(format_args!("the run of {} is over", printable(&host))),
     };
-    match serve(&service, tell).map_err(Failure::from) {
+    match serve(&service, work, tell) {
         Ok(()) => Ok(0),
         Err(Failure::Usage(text)) => Err(UsageError(text).into()),
         Err(other) => Err(anyhow::anyhow!(other.to_string())),
     }
-}
-
-#[cfg(not(feature = "rdma"))]
-pub(super) fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
-    anyhow::bail!("{}", super::WITHOUT_RDMA)
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ fn view_of(schema: &Schema) -> Option<View> {
         "hca-between" => Some(hca::VIEW_BETWEEN),
         "memory" => Some(memory::VIEW),
         "node" => Some(node::VIEW),
+        "node-between" => Some(node::VIEW_BETWEEN),
         "queue" => Some(queue::VIEW),
         _ => None,
     }

@@ -49,12 +49,29 @@ pub(crate) struct SweepArguments {
     pub until_round: Option<u32>,
 }
 
+/// The least rate of a search: the rate that was sent has one decimal, and is to be known to less than 1 %.
+const LEAST_RATE: f64 = 20.0;
+/// How much a round has at the least rate of a search: fewer have no 99th percentile, and one has no rate.
+const LEAST_IN_ROUND: f64 = 100.0;
+/// How many of a round may be lost at the least: with fewer the share of a round has steps as wide as its limit.
+const LEAST_LOST: f64 = 10.0;
+
+/// How much a round of a search has.
+pub(crate) struct RoundSize<'a> {
+    /// At a rate.
+    pub at: &'a dyn Fn(f64) -> f64,
+    /// What that is, in words.
+    pub what: &'a str,
+    /// The options that give more.
+    pub longer: &'a str,
+}
+
 /// Whether the highest rate is searched.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct FindRateArguments {
     /// Find the highest rate at which these conditions hold, between the least and the greatest of --rate: a percentile
     /// of the latency from the intended time, or the share lost, as in p99<50us or p99.9<1ms,loss<0.1%; each rate that
-    /// is tried takes 6 to --rounds rounds, and is a point [default of --rounds: 20]
+    /// is tried takes 6 to --rounds rounds, and is a point [default of --rounds: 40]
     #[arg(long, value_name = "CONDITIONS", value_parser = conditions)]
     pub find_rate: Option<Conditions>,
 }
@@ -63,19 +80,77 @@ impl FindRateArguments {
     /// The rates that may be measured, of those that were given.
     ///
     /// # Errors
-    /// When a search has nothing to choose from.
-    pub(crate) fn rates(&self, given: &[f64]) -> Result<Vec<f64>, UsageError> {
+    /// When a search has nothing to choose from, or a round has too little to judge a rate by.
+    pub(crate) fn rates(
+        &self,
+        given: &[f64],
+        round: &RoundSize<'_>,
+    ) -> Result<Vec<f64>, UsageError> {
         let Some(conditions) = &self.find_rate else {
             return Ok(given.to_vec());
         };
         let least = given.iter().copied().fold(f64::INFINITY, f64::min);
         let most = given.iter().copied().fold(0.0, f64::max);
-        match least < most {
-            true => Ok(candidates(least, most)),
-            false => Err(UsageError(format!(
+        if least >= most {
+            return Err(UsageError(format!(
                 "--rate {least}: --find-rate {conditions} needs the least and the greatest rate of the search: give two \
                  rates, as in --rate 100,1M"
-            ))),
+            )));
         }
+        if least < LEAST_RATE {
+            return Err(UsageError(format!(
+                "--rate {least}: --find-rate {conditions} searches from {LEAST_RATE} a second on: below, the rate that \
+                 was sent is not known to 1 %"
+            )));
+        }
+        let in_round = (round.at)(least);
+        let RoundSize { what, longer, .. } = round;
+        if in_round < LEAST_IN_ROUND {
+            return Err(UsageError(format!(
+                "--find-rate {conditions}: a round at --rate {least} has {in_round} {what}, and a rate is judged by \
+                 {LEAST_IN_ROUND} at the least: raise {longer}, or the least --rate"
+            )));
+        }
+        if let Some(share) = conditions
+            .loss()
+            .filter(|share| in_round * share < LEAST_LOST)
+        {
+            return Err(UsageError(format!(
+                "--find-rate {conditions}: a round at --rate {least} has {in_round} {what}, too few for that loss: it \
+                 takes {} at the least: raise {longer}, or the least --rate",
+                (LEAST_LOST / share).ceil()
+            )));
+        }
+        Ok(candidates(least, most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Refused as _;
+
+    #[test]
+    fn rounds_that_are_too_small_to_judge_a_rate_by_are_refused() {
+        let rates = |text: &str, given: &[f64], seconds: f64| {
+            let of = FindRateArguments {
+                find_rate: Some(conditions(text).unwrap()),
+            };
+            let round = RoundSize {
+                at: &|rate| rate * seconds,
+                what: "steps",
+                longer: "--duration",
+            };
+            of.rates(given, &round)
+        };
+        rates("p99<1ms", &[100.0, 1e3], 1.0).unwrap();
+        rates("loss<1%", &[1e3, 1e4], 1.0).unwrap();
+        rates("p99<1ms", &[19.9, 1e3], 100.0).refused(&["--rate 19.9", "from 20 a second"]);
+        rates("p99<1ms", &[99.0, 1e3], 1.0).refused(&[
+            "99 steps",
+            "100 at the least",
+            "--duration",
+        ]);
+        rates("loss<1%", &[999.0, 1e4], 1.0).refused(&["999 steps", "it takes 1000", "--duration"]);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::{Value, json};
 
 use super::arguments::SweepArguments;
-use super::earlier::{EarlierRun, planned};
+use super::earlier::{EarlierRun, measure_again, planned};
 use super::ending::Ending;
 use super::row::{Row, Run, name_in, status_of};
 use super::search::Searches;
@@ -100,7 +100,7 @@ impl SweepRun {
         document: Document,
     ) -> Result<Self, String> {
         if let Some(differs) = earlier.differs(&document, &plan) {
-            return Err(format!("{differs}: measure again, with another --out"));
+            return Err(measure_again(&differs));
         }
         let failed = |error: ReportError| error.to_string();
         let (folder, file, records) = earlier.open(schema, &plan).map_err(failed)?;
@@ -170,7 +170,7 @@ impl SweepRun {
     /// Measures only the points that the searches ask for.
     pub(crate) fn search(&mut self, searches: Searches) {
         self.run.is_search = true;
-        self.progress = Progress::new(searches.count() * self.rounds.count as usize);
+        self.progress = Progress::without_end();
         self.searches = Some(searches);
     }
 
@@ -333,9 +333,12 @@ impl SweepRun {
             1 => name.clone(),
             AS_MANY_AS_FIT => format!("{name} (round {})", round + 1),
             _ if self.searches.is_some() => {
+                let rates = self.rows.iter().enumerate();
+                let rates = rates.filter(|(at, rows)| *at == point || !rows[0].runs.is_empty());
                 format!(
-                    "{name} (round {} there)",
-                    self.rows[point][0].done.len() + 1
+                    "{name} (rate {}, round {})",
+                    rates.count(),
+                    self.rows[point][0].runs.len() + 1
                 )
             }
             rounds => format!("{name} (round {} of {rounds})", round + 1),
@@ -397,6 +400,9 @@ impl SweepRun {
         let mut ends = None;
         let mut first: Vec<Record> = Vec::new();
         let is_whole = outcome.rows.iter().all(|found| found.failure.is_none());
+        let ends_sweep = outcome.rows.iter().any(|found| found.ends_sweep);
+        let searches = self.searches.as_ref().filter(|_| !ends_sweep);
+        let goes_on = searches.is_some_and(|it| it.has_measured_beside(point, &self.rows));
         let mut stated = Vec::new();
         for (row, mut found) in self.rows[point].iter_mut().zip(outcome.rows) {
             stated.push((
@@ -414,7 +420,7 @@ impl SweepRun {
             if let (Some(failure), true) = (&found.failure, found.ends_sweep) {
                 ends = Some(format!("{}: {failure}", row.planned.name));
             }
-            row.keep(&self.run, round, record, found, is_whole)?;
+            row.keep(&self.run, round, record, found, is_whole, goes_on)?;
             if row.runs.len() == 1 {
                 first.extend(row.summary.clone());
             }
@@ -524,12 +530,16 @@ impl SweepRun {
         let Some(searches) = &self.searches else {
             return;
         };
+        let failing = searches.failing(&self.rows);
         let found = searches.found(&self.rows);
         self.found_rates = found.iter().map(|it| it.document.clone()).collect();
-        for found in found.iter().filter(|_| is_whole) {
+        let found = found.into_iter().filter(|_| is_whole);
+        for found in found {
             self.find(found.at.as_deref(), None, found.finding());
         }
         if is_whole {
+            // A rate that fails is part of the answer, and no reservation about it.
+            self.found.leave_out_overload(&failing);
             let points = std::mem::take(&mut self.plan.points).into_iter();
             let both = points.zip(std::mem::take(&mut self.rows));
             let measured = both.filter(|(_, rows)| rows.iter().any(|row| !row.runs.is_empty()));
@@ -567,13 +577,14 @@ impl SweepRun {
             Some((row.planned.name.as_str(), reason))
         });
         let written = written(&self.run, &self.rows)
-            .and_then(|_| self.write_settings(status, failure.as_deref()))
-            .and_then(|()| {
+            .and_then(|_| {
                 let has_rows = self.rows.iter().flatten().any(|row| row.summary.is_some());
                 findings::finish(&mut found, folder, failure.as_deref(), failed, has_rows)
             })
             .and_then(|()| folder.file(PACKAGE).map(drop))
-            .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names));
+            .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names))
+            // Last: the points that it leaves out of a search's plan are those that --resume would miss.
+            .and_then(|()| self.write_settings(status, failure.as_deref()));
         // The first failure is reported, and not that it could not be written either.
         let outcome = outcome.and(written.map_err(Ending::NotWritten));
         let rows = || self.rows.iter().flatten();

@@ -25,11 +25,12 @@ pub(crate) fn time_in_words(time: Duration) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
-/// For people.
+/// For people. `most_bytes`: on disk, however many rounds there are.
 pub(crate) fn text(
     plan: &Plan,
     rounds: &Rounds,
     budget: Option<Duration>,
+    most_bytes: u64,
     width: Option<usize>,
     has_devices: bool,
 ) -> String {
@@ -61,7 +62,7 @@ pub(crate) fn text(
     let whole = format!(
         "about {} and {} on disk at most",
         time_in_words(round * count),
-        units::bytes(bytes.saturating_mul(u64::from(count)))
+        units::bytes(bytes.saturating_mul(count.into()).min(most_bytes))
     );
     match budget {
         Some(budget) => {
@@ -93,7 +94,12 @@ pub(crate) fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Durat
 }
 
 /// For programs.
-pub(crate) fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value {
+pub(crate) fn document(
+    plan: &Plan,
+    rounds: &Rounds,
+    budget: Option<Duration>,
+    most_bytes: u64,
+) -> Value {
     let count = rounds_that_fit(plan, rounds, budget);
     let points = plan.points.iter().map(|point| {
         json!({
@@ -107,7 +113,7 @@ pub(crate) fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -
         "left_out": plan.left_out,
         "rounds": count,
         "time_s": plan.time().as_secs_f64() * f64::from(count),
-        "bytes": plan.bytes().saturating_mul(count.into()),
+        "bytes": plan.bytes().saturating_mul(count.into()).min(most_bytes),
     })
 }
 
@@ -130,6 +136,7 @@ mod tests {
                 .collect(),
             time: Duration::from_millis(1460),
             bytes: 3 << 20,
+            bytes_once: 0,
             may_abort: false,
         };
         Plan {
@@ -141,19 +148,29 @@ mod tests {
     #[test]
     fn time_disk_and_the_rounds_that_fit_are_told() {
         let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
-        let told = text(&plan(), &four, None, None, true);
+        let told = text(&plan(), &four, None, u64::MAX, None, true);
         told.has(&[
             "a round of 2 points takes about 3s",
             "4 rounds take about 12s",
         ]);
-        text(&plan(), &eight, Some(Duration::from_secs(10)), None, true)
-            .has(&["about 3 rounds fit"]);
-        assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
+        text(
+            &plan(),
+            &eight,
+            Some(Duration::from_secs(10)),
+            u64::MAX,
+            None,
+            true,
+        )
+        .has(&["about 3 rounds fit"]);
+        assert_eq!(
+            document(&plan(), &four, None, u64::MAX)["bytes"],
+            4 * (6 << 20)
+        );
         let many = Rounds {
             count: 10_000,
             seed: 1,
         };
-        let document = document(&plan(), &many, Some(Duration::from_secs(10)));
+        let document = document(&plan(), &many, Some(Duration::from_secs(10)), u64::MAX);
         assert_eq!(document["rounds"], json!(3));
         assert_eq!(document["time_s"], json!(9.0));
     }

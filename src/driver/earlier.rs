@@ -72,6 +72,19 @@ impl EarlierRun {
         last.map_or(1, |last| last + 1)
     }
 
+    /// The point of a search there that is none now, or the other way round, in words: of a run with other rates.
+    pub(crate) fn lacks_point(&self, plan: &Plan) -> Option<String> {
+        let names: BTreeSet<&str> = plan.names().collect();
+        let theirs = self.document.details["points"].as_array();
+        let theirs = theirs.into_iter().flatten().filter_map(Value::as_str);
+        let theirs: BTreeSet<&str> = theirs.collect();
+        let missing = theirs.difference(&names).next();
+        let other = names.difference(&theirs).next();
+        missing
+            .map(|name| not_measured_now(name))
+            .or_else(|| other.map(|name| not_in_it(name)))
+    }
+
     /// What differs from the run that is to go on in it, in words.
     pub(crate) fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
         let names: Vec<&str> = plan.names().collect();
@@ -83,8 +96,8 @@ impl EarlierRun {
             let other = names.iter().find(|name| !theirs.contains(*name));
             let missing = theirs.iter().find(|name| !names.contains(*name));
             return Some(match (other, missing) {
-                (Some(name), _) => format!("the point {name} is not in it"),
-                (None, Some(name)) => format!("its point {name} would not be measured now"),
+                (Some(name), _) => not_in_it(name),
+                (None, Some(name)) => not_measured_now(name),
                 (None, None) => "its points are in another order".to_owned(),
             });
         }
@@ -184,6 +197,19 @@ fn found_in(folder: &Path) -> Result<Findings, String> {
     let mut found = findings::of(&run);
     found.go_on();
     Ok(found)
+}
+
+/// That a run cannot be taken up as something differs.
+pub(crate) fn measure_again(differs: &str) -> String {
+    format!("{differs}: measure again, with another --out")
+}
+
+fn not_in_it(point: &str) -> String {
+    format!("the point {point} is not in it")
+}
+
+fn not_measured_now(point: &str) -> String {
+    format!("its point {point} would not be measured now")
 }
 
 /// The settings of all rows as they are before anything is measured, as JSON reads them back.

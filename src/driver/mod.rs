@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use self::arguments::SweepArguments;
 use self::course::SweepRun;
-use self::earlier::EarlierRun;
+use self::earlier::{EarlierRun, measure_again};
 use self::search::Searches;
 use self::worker::RoundProcess;
 use crate::arguments::UsageError;
@@ -45,7 +45,7 @@ use crate::host::{interrupt, resources};
 use crate::results::Record;
 use crate::results::document::{self, Document, Program};
 use crate::results::finding::Findings;
-use crate::results::schema::INCOMPLETE;
+use crate::results::schema::{FIND_RATE, INCOMPLETE};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
 use crate::terminal::output::{OutputArguments, cannot_resume, labelled, print_as, terminal_width};
@@ -90,9 +90,13 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         Some(searches) => searches.costliest_round(&plan),
         None => plan.clone(),
     };
+    let most_bytes = match &searches {
+        Some(searches) => searches.bytes(&plan),
+        None => u64::MAX,
+    };
     check_budget(sweep, &round)?;
     if sweep.dry_run {
-        let mut document = dry_run::document(&round, &rounds, sweep.budget);
+        let mut document = dry_run::document(&round, &rounds, sweep.budget, most_bytes);
         let search = searches.as_ref().map(Searches::in_words);
         if let Some(search) = &search {
             document["find_rate"] = json!(search);
@@ -102,19 +106,33 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
             format!("{search}\nthe rates that take longest, and the most that all rounds take:\n\n")
         });
         let text = || {
-            of_search.clone() + &dry_run::text(&round, &rounds, sweep.budget, width, has_devices)
+            of_search.clone()
+                + &dry_run::text(
+                    &round,
+                    &rounds,
+                    sweep.budget,
+                    most_bytes,
+                    width,
+                    has_devices,
+                )
         };
         return print_as(output.json, &document, text).map(|()| 0);
     }
     resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let started_at = SystemTime::now();
-    let needed = bytes_needed(&round, &rounds, sweep.budget);
+    let needed = bytes_needed(&round, &rounds, sweep.budget).min(most_bytes);
     let earlier = match &sweep.resume {
         Some(folder) => {
             let mut earlier = EarlierRun::read(folder, schema)
                 .map_err(|reason| cannot_resume(folder, &reason))?;
             match &searches {
-                Some(searches) => check_most_rounds(sweep, searches, &rounds, &earlier.rounds)?,
+                Some(searches) => {
+                    // Another --rate has another number of rounds as well.
+                    if let Some(differs) = earlier.lacks_point(&plan) {
+                        return Err(cannot_resume(folder, &measure_again(&differs)));
+                    }
+                    check_most_rounds(sweep, searches, &rounds, &earlier.rounds)?;
+                }
                 None => check_rounds(sweep, &earlier.rounds)?,
             }
             if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
@@ -143,9 +161,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     }
     let rounds = earlier.as_ref().map_or(rounds, |earlier| earlier.rounds);
     let searches = searches_of(&ready.plan)?;
-    let mut run = json!(request.run);
+    let mut run = request.run;
     if let Some(conditions) = request.find_rate {
-        run["find_rate"] = json!(conditions.to_string());
+        run.set(&FIND_RATE, conditions.to_string());
     }
     let document = Document {
         hcabench: Program::this(),
@@ -155,7 +173,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         status: INCOMPLETE.to_owned(),
         failure: None,
         point: None,
-        run,
+        run: json!(run),
         obtained: ready.obtained,
         instrument: ready.instrument,
         machine: serde_json::to_value(&readiness.machine)?,
@@ -172,7 +190,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         let lines = std::iter::once(format!("machine:  {machine}"))
             .chain(ready.announcements)
             .chain(match &searches {
-                Some(searches) => Some(format!("search:   {}", searches.in_words())),
+                Some(searches) => Some(search_in_words(searches, &ready.plan)),
                 None => sweep_in_words(&ready.plan, &rounds),
             });
         for line in lines {
@@ -291,6 +309,14 @@ fn bytes_needed(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u64 {
     // One more than fits may be begun.
     let count = dry_run::rounds_that_fit(plan, rounds, budget).saturating_add(1);
     plan.bytes().saturating_mul(count.min(rounds.count).into())
+}
+
+fn search_in_words(searches: &Searches, plan: &Plan) -> String {
+    let line = format!("search:   {}", searches.in_words());
+    match plan.left_out.len() {
+        0 => line,
+        left_out => line + &format!(", {left_out} points impossible (see left_out.csv)"),
+    }
 }
 
 fn sweep_in_words(plan: &Plan, rounds: &Rounds) -> Option<String> {

@@ -185,7 +185,8 @@ impl Row {
     }
 
     /// Keeps what came of a round, whose row of `runs.csv` is on disk, and writes what there is so far. The only round
-    /// of a row completes it, as a failure ends it. `is_whole`: no row of its point failed in that round.
+    /// of a row completes it, as a failure ends it. `is_whole`: no row of its point failed in that round. `goes_on`: a
+    /// failure is a round like others.
     pub(crate) fn keep(
         &mut self,
         run: &Run,
@@ -193,6 +194,7 @@ impl Row {
         record: Record,
         found: RowOutcome,
         is_whole: bool,
+        goes_on: bool,
     ) -> Result<(), ReportError> {
         self.take(run.schema, [record]);
         // A round that failed is measured again by --resume, and would count twice.
@@ -203,8 +205,11 @@ impl Row {
                 all.merge(histogram);
             }
         }
-        self.failure.clone_from(&found.failure);
-        self.told = Some(found);
+        let has_failed = found.failure.is_some();
+        if !(has_failed && goes_on) {
+            self.failure.clone_from(&found.failure);
+            self.told = Some(found);
+        }
         if run.has_one_round() || self.failure.is_some() {
             return self.close(run, self.failure.clone().as_deref());
         }

@@ -4,23 +4,27 @@
 //! measures one point of each search that goes on. What comes next follows from the rows of `runs.csv` alone
 //! ([`RateSearch`]), so that a run that is resumed goes on as if it had not been interrupted.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::row::{Row, is_complete};
+use super::row::{Row, is_complete, round_of};
 use crate::arguments::UsageError;
-use crate::arguments::conditions::{Conditions, SearchedFigure};
+use crate::arguments::conditions::{Conditions, SearchedFigure, conditions};
 use crate::results::Record;
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::RATE_NOT_FOUND;
-use crate::results::schema::{Schema, SearchedRate};
+use crate::results::schema::{FAILURE, Schema, SearchedRate};
+use crate::results::text::printable_path;
 use crate::results::units;
 use crate::rig::benchmark::Plan;
-use crate::stats::rate_search::{self, Answer, LEAST_ROUNDS, Limit, RateSearch, Step};
+use crate::stats::rate_search::{self, Answer, Limit, RateSearch, Step};
+use crate::stats::sequential::{LEAST_ROUNDS, SequentialTest};
 
 /// Rounds at a rate at the most, where none are asked for.
-pub(crate) const DEFAULT_MOST_ROUNDS: u32 = 20;
+pub(crate) const DEFAULT_MOST_ROUNDS: u32 = 40;
 /// How far below the offered rate the sent one may be, of 1.
 const RATE_KEPT_WITHIN: f64 = 0.01;
 
@@ -31,7 +35,7 @@ pub(crate) struct Searches {
     by: SearchedRate,
     /// Those of the conditions, and last that the rate is kept.
     limits: Vec<Limit>,
-    most_rounds: u32,
+    test: SequentialTest,
     families: Vec<Family>,
 }
 
@@ -56,8 +60,7 @@ impl Searches {
     ) -> Result<Self, UsageError> {
         let by = schema.searched.expect("a command with the option has it");
         let is_loss = |it: &SearchedFigure| *it == SearchedFigure::Loss;
-        let has_loss = conditions.0.iter().any(|it| is_loss(&it.figure));
-        if has_loss && by.delivered.is_none() {
+        if conditions.loss().is_some() && by.delivered.is_none() {
             return Err(UsageError(format!(
                 "--find-rate {conditions}: loss has no meaning with hcabench {}, which loses nothing: give percentiles, \
                  as in p99<50us",
@@ -67,23 +70,24 @@ impl Searches {
         let most_rounds = rounds.unwrap_or(DEFAULT_MOST_ROUNDS);
         if most_rounds < LEAST_ROUNDS {
             return Err(UsageError(format!(
-                "--rounds {most_rounds}: --find-rate decides by the bounds of medians, which take {LEAST_ROUNDS} rounds: \
-                 give {LEAST_ROUNDS} or more, or leave it out for {DEFAULT_MOST_ROUNDS}"
+                "--rounds {most_rounds}: --find-rate judges a rate by {LEAST_ROUNDS} rounds at the least: give {LEAST_ROUNDS} or more, or leave it out for {DEFAULT_MOST_ROUNDS}"
             )));
         }
         let limits = conditions.0.iter().map(|condition| Limit {
             below: condition.below,
             is_of_capacity: is_loss(&condition.figure),
+            is_share: is_loss(&condition.figure),
         });
         let kept = Limit {
             below: RATE_KEPT_WITHIN,
             is_of_capacity: true,
+            is_share: false,
         };
         Ok(Searches {
             conditions: conditions.clone(),
             by,
             limits: limits.chain([kept]).collect(),
-            most_rounds,
+            test: SequentialTest::new(most_rounds),
             families: families(schema, &by, plan),
         })
     }
@@ -95,7 +99,7 @@ impl Searches {
 
     /// The rounds at a rate at the most.
     pub(crate) fn most_rounds(&self) -> u32 {
-        self.most_rounds
+        self.test.most_rounds()
     }
 
     /// The rates of a search at the most.
@@ -106,7 +110,7 @@ impl Searches {
 
     /// The rounds of the run at the most.
     pub(crate) fn rounds(&self) -> u32 {
-        self.most_rates().saturating_mul(self.most_rounds)
+        self.most_rates().saturating_mul(self.most_rounds())
     }
 
     /// What a round takes at the most: of each search, the longest time and the most bytes of any rate.
@@ -121,6 +125,23 @@ impl Searches {
             points: self.families.iter().filter_map(of_family).collect(),
             left_out: plan.left_out.clone(),
         }
+    }
+
+    /// Bytes that the run leaves on disk at the most: of each search all rungs and the dearest way to close in, each
+    /// rate in all rounds.
+    pub(crate) fn bytes(&self, plan: &Plan) -> u64 {
+        let of_rate = |point: &usize| {
+            let point = &plan.points[*point];
+            let again = point.bytes.saturating_sub(point.bytes_once);
+            again
+                .saturating_mul(self.most_rounds().into())
+                .saturating_add(point.bytes_once)
+        };
+        let of_families = self.families.iter().map(|family| {
+            let costs: Vec<u64> = family.points.iter().map(of_rate).collect();
+            rate_search::most_cost(&family.rates, &costs)
+        });
+        of_families.fold(0, u64::saturating_add)
     }
 
     /// What is searched, in words.
@@ -140,7 +161,7 @@ impl Searches {
             units::rate(family.rates[family.rates.len() - 1]),
             family.most_rates(),
             family.rates.len(),
-            self.most_rounds
+            self.most_rounds()
         )
     }
 
@@ -155,7 +176,8 @@ impl Searches {
         let of_place = |(place, family): (usize, &usize)| {
             let family = &self.families[*family];
             let rows_of = || family.points.iter().flat_map(|point| &rows[*point]);
-            if rows_of().any(|row| row.failure.is_some() || row.done.contains(&round)) {
+            let is_of_round = |run: &Record| round_of(run) == Some(round);
+            if rows_of().any(|row| row.failure.is_some() || row.runs.iter().any(is_of_round)) {
                 return None;
             }
             match self.observed(family, rows).next() {
@@ -167,32 +189,48 @@ impl Searches {
     }
 
     fn observed<'a>(&'a self, family: &'a Family, rows: &[Vec<Row>]) -> RateSearch<'a> {
-        let mut search = RateSearch::new(&family.rates, &self.limits, self.most_rounds);
+        let mut search = RateSearch::new(&family.rates, &self.limits, &self.test);
         for (place, point) in family.points.iter().enumerate() {
-            let runs = rows[*point].iter().flat_map(|row| &row.runs);
-            for run in runs.filter(|run| is_complete(run)) {
-                search.observe(place, self.figures(family.rates[place], run));
+            for run in rows[*point].iter().flat_map(|row| &row.runs) {
+                search.observe(
+                    place,
+                    match is_complete(run) {
+                        true => self.figures(family.rates[place], run),
+                        // It took more than there was: below no limit.
+                        false => vec![f64::INFINITY; self.limits.len()],
+                    },
+                );
             }
         }
         search
     }
 
-    /// What a round shows, a figure for each limit. Of what was lost the latency has no end.
+    /// Whether another round of the search of a point was whole: one that fails then is due to its rate.
+    pub(crate) fn has_measured_beside(&self, point: usize, rows: &[Vec<Row>]) -> bool {
+        let mut families = self.families.iter();
+        let family = families.find(|family| family.points.contains(&point));
+        let points = family.into_iter().flat_map(|it| &it.points);
+        let mut rows = points.flat_map(|point| &rows[*point]);
+        rows.any(|row| !row.done.is_empty())
+    }
+
+    /// What a round shows, a figure for each limit. A percentile is one of all that was due, of which what was lost has
+    /// no end: it is further up among what arrived, and the next column that is known counts.
     fn figures(&self, rate: f64, run: &Record) -> Vec<f64> {
         let lost = self.by.delivered.map_or(0.0, |(arrived, due)| {
             let both = run.number(arrived.name).zip(run.number(due.name));
             both.map_or(f64::INFINITY, |(arrived, due)| 1.0 - arrived / due.max(1.0))
         });
         let latency = |percent: f64| {
-            let is_it = |it: &&crate::results::schema::Column| {
-                it.percentile().is_some_and(|(_, other)| other == percent)
-            };
-            let column = self.by.latency.iter().find(is_it);
-            column.and_then(|column| run.number(column.name))
+            let of_arrived = percent / (1.0 - lost.max(0.0));
+            let columns = self.by.latency.iter();
+            let known = columns.filter_map(|column| Some((column.percentile()?.1, column.name)));
+            let far_enough = known.filter(|(other, _)| *other >= of_arrived && of_arrived > 0.0);
+            let nearest = far_enough.min_by(|one, other| one.0.total_cmp(&other.0));
+            nearest.and_then(|(_, column)| run.number(column))
         };
         let of_conditions = self.conditions.0.iter().map(|it| match it.figure {
             SearchedFigure::Loss => lost,
-            SearchedFigure::Percentile(percent) if lost > 1.0 - percent / 100.0 => f64::INFINITY,
             SearchedFigure::Percentile(percent) => latency(percent).unwrap_or(f64::INFINITY),
         });
         let (sent, senders) = self.by.sent;
@@ -200,6 +238,18 @@ impl Searches {
         let offered = rate * senders.unwrap_or(1.0);
         let sent = run.number(sent.name).unwrap_or(0.0);
         of_conditions.chain([1.0 - sent / offered]).collect()
+    }
+
+    /// The names of the rows whose rate is judged to fail.
+    pub(crate) fn failing(&self, rows: &[Vec<Row>]) -> BTreeSet<String> {
+        let of_family = |family: &Family| {
+            let search = self.observed(family, rows);
+            let places = family.points.iter().enumerate();
+            let failing = places.filter(|(place, _)| search.fails(*place));
+            let rows = failing.flat_map(|(_, point)| &rows[*point]);
+            rows.map(|row| row.planned.name.clone()).collect::<Vec<_>>()
+        };
+        self.families.iter().flat_map(of_family).collect()
     }
 
     /// What was found by now.
@@ -275,8 +325,15 @@ impl Searches {
                 text,
                 "\n  {what} at {}: {}",
                 rate(place),
-                self.medians(&search, place)
+                self.deciding(&search, place)
             );
+            let runs = rows[family.points[place]].iter().flat_map(|row| &row.runs);
+            let failures: Vec<String> = (runs.filter(|run| !is_complete(run)))
+                .map(|run| run.text(&FAILURE))
+                .collect();
+            if let Some(last) = failures.last() {
+                let _ = write!(text, ", {} rounds failed: {last}", failures.len());
+            }
             probes.push(json!({
                 "is": what,
                 "rate_per_s": family.rates[place],
@@ -292,6 +349,8 @@ impl Searches {
             at,
             document: json!({
                 "conditions": self.conditions.to_string(),
+                "of": family.name,
+                "setting": self.by.rate.name,
                 "found": is_found,
                 "rate_per_s": holds.filter(|_| is_found).map(|it| family.rates[it]),
                 "probes": probes,
@@ -302,7 +361,7 @@ impl Searches {
     }
 
     /// The figures that decided about a rate, with their bounds.
-    fn medians(&self, search: &RateSearch<'_>, place: usize) -> String {
+    fn deciding(&self, search: &RateSearch<'_>, place: usize) -> String {
         let names = self.conditions.0.iter().map(|it| Some(it.figure));
         let texts = names.chain([None]).enumerate().map(|(limit, figure)| {
             let in_words = |value: f64| match figure {
@@ -311,7 +370,10 @@ impl Searches {
                 _ => format!("{} %", units::digits(value.max(0.0) * 100.0)),
             };
             let name = figure.map_or("rate missed by".to_owned(), SearchedFigure::name);
-            let (median, bounds) = search.median(place, limit);
+            let (median, bounds) = match figure {
+                Some(SearchedFigure::Loss) => (search.mean(place, limit), None),
+                _ => search.median(place, limit),
+            };
             let median = median.map_or("unknown".to_owned(), in_words);
             match bounds {
                 Some([low, high]) if low < high => {
@@ -351,6 +413,24 @@ impl FoundRate {
 pub(crate) fn text_of(recorded: &Value) -> String {
     let texts = recorded.as_array().into_iter().flatten();
     texts.filter_map(|it| it["text"].as_str()).collect()
+}
+
+/// The command of the figure of recorded searches, whose run is in this folder: the latency of the first condition, or
+/// of its 99th percentile, over the rate.
+pub(crate) fn figure_of(recorded: &Value, folder: &Path) -> Option<String> {
+    let asked = conditions(recorded[0]["conditions"].as_str()?).ok()?;
+    let rate = recorded[0]["setting"].as_str()?;
+    let mut percents = asked.0.iter().filter_map(|it| match it.figure {
+        SearchedFigure::Percentile(percent) => Some(percent),
+        SearchedFigure::Loss => None,
+    });
+    let percent = percents.next().unwrap_or(99.0);
+    // A command stays in one line.
+    let folder = printable_path(folder);
+    let folder = shlex::try_quote(&folder).ok()?;
+    Some(format!(
+        "figure: hcabench plot median {folder} --x {rate} --metric intended --percentile p{percent} --out rates.svg\n"
+    ))
 }
 
 impl Family {
@@ -401,3 +481,6 @@ fn families(schema: &Schema, by: &SearchedRate, plan: &Plan) -> Vec<Family> {
     };
     found.into_iter().map(family).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -186,6 +186,10 @@ impl Report {
             text += "\n";
         }
         text += &printable_lines(&searched);
+        let figure = search::figure_of(&self.found_rates, &self.folder);
+        text += &figure
+            .filter(|_| !self.summary.is_empty())
+            .unwrap_or_default();
         if let Some(found) = &self.findings {
             let detail = match output.verbose {
                 true => Detail::All,

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::made::NothingLeft;
 use super::metric;
 use super::options::{Figure, Settings, Values, refused};
@@ -17,6 +19,7 @@ use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::read::{Point, ReadError, Run};
 use crate::results::schema::{ROUND, memory};
 use crate::results::text::printable_path;
+use crate::results::units;
 use crate::sorting::distinct;
 
 pub(super) struct Sources {
@@ -28,8 +31,20 @@ pub(super) struct Sources {
     damaged: String,
     /// Which points lack the metric, in words; may be empty.
     lacking: String,
+    /// What searches for the highest rate found.
+    pub searched: Vec<SearchedPoint>,
     /// All texts in the run of the setting by which lines have their colours, if there are several.
     keys: Vec<String>,
+}
+
+/// A point at which a search for the highest rate has an end.
+pub(super) struct SearchedPoint {
+    /// The name of the run, as its sources have it, and of the point.
+    pub run: String,
+    pub point: String,
+    pub holds: bool,
+    /// What is found there, in words.
+    pub label: String,
 }
 
 /// Which colour lines have, by their labels.
@@ -54,6 +69,39 @@ impl Colours {
         });
         lines.collect()
     }
+}
+
+/// The ends of the searches that a run has recorded.
+fn searched_in(run: &Run, name: &str) -> Vec<SearchedPoint> {
+    let searches = run.document()["details"]["find_rate"].as_array();
+    let of_search = |search: &Value| {
+        let conditions = search["conditions"].as_str()?;
+        let conditions = conditions.replace('<', " < ").replace(',', " and ");
+        let what = match search["of"].as_str().unwrap_or_default() {
+            "" => conditions,
+            of => format!("{of}: {conditions}"),
+        };
+        let up_to = match search["found"] == true {
+            true => "up to",
+            false => "at",
+        };
+        let probes = search["probes"].as_array()?.iter().filter_map(|probe| {
+            let holds = probe["is"] == "holds";
+            let rate = units::rate(probe["rate_per_s"].as_f64()?);
+            Some(SearchedPoint {
+                run: name.to_owned(),
+                point: probe["point"].as_str()?.to_owned(),
+                holds,
+                label: match holds {
+                    true => format!("{what} holds {up_to} {rate}"),
+                    false => format!("{what} fails at {rate}"),
+                },
+            })
+        });
+        Some(probes.collect::<Vec<_>>())
+    };
+    let searches = searches.into_iter().flatten();
+    searches.filter_map(of_search).flatten().collect()
 }
 
 impl Sources {
@@ -107,6 +155,7 @@ impl Sources {
         let chosen = chosen.copied();
         let metrics = metric::of_points(presentation, settings, usual(presentation), chosen)?;
         let (mut all, mut incomplete, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
+        let mut searched = Vec::new();
         for (run, name) in runs.iter().zip(run_names(&runs)) {
             for point in run.points.iter().filter(|point| is_chosen(&only, point)) {
                 if let Some(reason) = &point.incomplete {
@@ -128,6 +177,7 @@ impl Sources {
                     are_others_there: false,
                 }));
             }
+            searched.extend(searched_in(run, &name));
             if let Some(reason) = &run.incomplete
                 && !run.points.iter().any(|point| point.incomplete.is_some())
             {
@@ -163,6 +213,7 @@ impl Sources {
             presentation,
             incomplete,
             lacking: lacking.unwrap_or_default(),
+            searched,
             keys,
         })
     }

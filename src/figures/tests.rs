@@ -491,3 +491,87 @@ fn a_curve_under_load_is_over_what_was_delivered_and_what_sends_nothing_stands_b
     ];
     refused(picture(Figure::Load, &plain, &[]), &parts);
 }
+
+/// A search over four rates: of two services, if there are several.
+fn search_of(folder: &tempfile::TempDir, name: &str, services: &[&'static str]) -> PathBuf {
+    use crate::made_up_run::rounds::{Made, document, run};
+    use crate::results::schema::hca;
+    let rates = ["1000", "2000", "2050", "4000"];
+    let points = services.iter().flat_map(|&service| {
+        rates.map(|rate| {
+            let p99 = rate.parse::<f64>().unwrap() * 20.0;
+            let figures = vec![(hca::intended::P99, p99), (hca::intended::P50, p99 / 2.0)];
+            Made {
+                settings: vec![(hca::SERVICE, service), (hca::RATE, rate)],
+                rounds: vec![figures; 6],
+            }
+        })
+    });
+    let points: Vec<Made> = points.collect();
+    let mut document = document(&hca::SCHEMA);
+    let searches = services.iter().map(|service| {
+        serde_json::json!({
+            "conditions": "p99<41us,loss<1%",
+            "of": if services.len() > 1 { format!("service {service}") } else { String::new() },
+            "found": true,
+            "probes": [
+                { "is": "holds", "rate_per_s": 2000.0, "point": format!("{service}-2000") },
+                { "is": "fails", "rate_per_s": 2050.0, "point": format!("{service}-2050") },
+            ],
+        })
+    });
+    document["details"] = serde_json::json!({ "find_rate": searches.collect::<Vec<_>>() });
+    run(
+        &folder.path().join(name),
+        &hca::SCHEMA,
+        &document,
+        &points,
+        0,
+    )
+}
+
+#[test]
+fn the_place_that_a_search_found_is_marked_over_the_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = [search_of(&folder, "one", &["rc"])];
+    let words = ["--x", "rate_per_s", "--metric", "intended", "--percentile"];
+    let p99 = [&words[..], &["p99"]].concat();
+    let found = made(Figure::Median, &one, &p99).unwrap();
+    let expected = serde_json::json!([
+        { "x": 2000.0, "label": "p99 < 41us and loss < 1% holds up to 2.00 k/s", "holds": true, "line": null },
+        { "x": 2050.0, "label": "p99 < 41us and loss < 1% fails at 2.05 k/s", "holds": false, "line": null },
+    ]);
+    assert_eq!(found.data["found"], expected);
+    svg(&found.drawing)
+        .unwrap()
+        .has(&["holds up to 2.00 k/s", "fails at 2.05 k/s"]);
+    // Not over another setting, nor where its points are not drawn.
+    let of = |figure: anyhow::Result<Made>| figure.unwrap().data["found"].clone();
+    let chosen = [&p99[..], &["--only", "rate_per_s=1000,2000"]].concat();
+    assert_eq!(
+        of(made(Figure::Median, &one, &chosen))
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let elsewhere = [
+        "--x",
+        "service",
+        "--only",
+        "rate_per_s=2000",
+        "--metric",
+        "intended",
+    ];
+    assert!(of(made(Figure::Median, &one, &elsewhere)).is_null());
+    // Of several searches each has the colour of its line.
+    let two = [search_of(&folder, "two", &["rc", "uc"])];
+    let both = of(made(Figure::Median, &two, &p99));
+    let lines = both.as_array().unwrap().iter();
+    let lines: Vec<_> = lines.map(|it| it["line"].as_u64().unwrap()).collect();
+    assert_eq!(lines, [0, 0, 1, 1]);
+    both[2]["label"]
+        .as_str()
+        .unwrap()
+        .begins("service uc: p99 < 41us");
+}

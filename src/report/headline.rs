@@ -20,8 +20,19 @@ pub(crate) fn opening(run: &Run) -> String {
         Opening::Best(figures) => best_of(run, figures),
         Opening::Whole(what, found) => (what, found(run)),
     };
+    let found = searched(run).or(found);
     let found = found.map_or_else(String::new, |found| format!(" {found}."));
     measured(run, what) + &found
+}
+
+/// What searches for the highest rate found, if any was made.
+fn searched(run: &Run) -> Option<String> {
+    let searches = run.document()["details"]["find_rate"].as_array()?;
+    let texts = searches
+        .iter()
+        .filter_map(|it| it["text"].as_str()?.lines().next());
+    let texts: Vec<String> = texts.map(capital).collect();
+    (!texts.is_empty()).then(|| texts.join(". "))
 }
 
 /// What was measured, at how many points of which settings, how often, and where.

@@ -42,17 +42,25 @@ pub(crate) struct Progress {
 impl Progress {
     /// A bar over this many points.
     pub(crate) fn new(points: usize) -> Self {
-        Self::with(points as u64, |done, points| {
+        Self::with(Some(points as u64), |done, points| {
             format!("{}/{points}", (done + 1).min(points))
         })
     }
 
-    /// A bar over this many items called `what`, of which many may be done at once.
-    pub(crate) fn counting(all: u64, what: &'static str) -> Self {
-        Self::with(all, move |done, all| format!("{done}/{all} {what}"))
+    /// A bar over points whose number is not known.
+    pub(crate) fn without_end() -> Self {
+        Self::with(None, |done, _| (done + 1).to_string())
     }
 
-    fn with(all: u64, number: impl Fn(u64, u64) -> String + Clone + Send + Sync + 'static) -> Self {
+    /// A bar over this many items called `what`, of which many may be done at once.
+    pub(crate) fn counting(all: u64, what: &'static str) -> Self {
+        Self::with(Some(all), move |done, all| format!("{done}/{all} {what}"))
+    }
+
+    fn with(
+        all: Option<u64>,
+        number: impl Fn(u64, u64) -> String + Clone + Send + Sync + 'static,
+    ) -> Self {
         let target = match (is_shown(), io::stderr().is_terminal()) {
             (false, _) => ProgressDrawTarget::hidden(),
             (true, true) => ProgressDrawTarget::stderr_with_hz(REDRAWS_A_SECOND),
@@ -71,7 +79,7 @@ impl Progress {
             .expect("the template is well-formed")
             .with_key("number", number)
             .progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(Some(all), target).with_style(style);
+        let bar = ProgressBar::with_draw_target(all, target).with_style(style);
         Self { bar, last: None }
     }
 

@@ -23,8 +23,11 @@ mod container_limits;
 mod cores_command;
 #[cfg(feature = "rdma")]
 mod devices_report;
+// Pages describe the program that packages have.
+#[cfg(feature = "packaged")]
 mod documentation;
 mod fabric_results;
+mod find_rate;
 mod findings_command;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]
@@ -37,8 +40,18 @@ mod memory_load;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;
+#[cfg(any(feature = "iceoryx2", feature = "grpc"))]
+mod node_libraries;
+mod node_peer;
 mod node_processes;
 mod node_results;
+#[cfg(all(
+    feature = "mqtt",
+    feature = "nats",
+    feature = "redis",
+    feature = "zeromq"
+))]
+mod node_servers;
 mod outputs;
 mod plot_command;
 mod queue_command;

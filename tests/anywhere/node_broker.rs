@@ -1,4 +1,4 @@
-//! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
+//! `hcabench node` by brokers and by libzmq: what comes where, by the word of others as well, and what breaks.
 
 use crate::LIMIT;
 use crate::common;
@@ -14,22 +14,37 @@ use std::time::{Duration, Instant};
 
 use common::node::{ends, node, start};
 use common::{Row, number, rows};
-use hcabench::node::broker::Broker;
+#[cfg(feature = "nats")]
+use hcabench::node::broker::NATS_SERVER;
+#[cfg(feature = "redis")]
+use hcabench::node::broker::REDIS_SERVER;
+use hcabench::node::broker::{Broker, BrokerProgram, MOSQUITTO};
 use nix::sys::signal::Signal;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// The number of greetings, which a sample never has.
-const GREETING: u64 = (1 << 48) - 1;
+pub(crate) const GREETING: u64 = (1 << 48) - 1;
 
-fn summary(folder: &Path) -> Vec<Row> {
+/// Options of `--type`, and the brokers that they take.
+const SERVED: &[(&str, &BrokerProgram)] = &[
+    ("mqtt", &MOSQUITTO),
+    #[cfg(feature = "nats")]
+    ("nats", &NATS_SERVER),
+    #[cfg(feature = "redis")]
+    ("redis", &REDIS_SERVER),
+    #[cfg(feature = "redis")]
+    ("redis --redis-kind streams", &REDIS_SERVER),
+];
+
+pub(crate) fn summary(folder: &Path) -> Vec<Row> {
     rows(&folder.join("run/summary.csv"))
 }
 
-fn samples(folder: &Path, row: &Row) -> Vec<Row> {
+pub(crate) fn samples(folder: &Path, row: &Row) -> Vec<Row> {
     rows(&folder.join("run").join(&row["point"]).join("out.csv"))
 }
 
-fn within_patience<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn within_patience<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     until(what, PATIENCE, look)
 }
 
@@ -87,7 +102,7 @@ fn sample(line: &str) -> Option<(u64, u64)> {
 }
 
 /// That a subscriber of ours got what somebody else saw, by stamp, publisher and number, and nothing else.
-fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>) {
+pub(crate) fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>) {
     let ours: Vec<&Row> = (ours.iter().filter(|it| it["subscriber"] == subscriber)).collect();
     assert!(!ours.is_empty());
     // The number of the first sample that counts.
@@ -111,16 +126,22 @@ fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>
     assert_eq!(ours.iter().map(stamps).collect::<BTreeSet<u64>>(), others);
 }
 
-/// By both node-types each subscriber gets what `expected` says; without that, something.
+/// By each node-type each subscriber gets what `expected` says; without that, something.
 fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64) -> Option<u64>) {
     let folder = &*temporary("");
+    let served = SERVED
+        .iter()
+        .filter_map(|(words, _)| words.split(' ').next());
+    let types: BTreeSet<&str> = served.chain(["zeromq"]).collect();
+    let count = types.len();
+    let types = Vec::from_iter(types).join(",");
     let words = format!(
-        "--type mqtt,zeromq --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
-         --warmup 50ms --qos 1 --poll event --samples"
+        "--type {types} --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
+         --warmup 50ms --qos 1 --redis-kind streams --poll event --samples"
     );
     ends(folder, &words, 0);
     let summary = summary(folder);
-    assert_eq!(summary.len(), 2 * scenarios.split(',').count());
+    assert_eq!(summary.len(), count * scenarios.split(',').count());
     for row in &summary {
         let scenario = row["scenario"].as_str();
         let arrived = samples(folder, row);
@@ -144,7 +165,8 @@ fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64)
         assert_eq!(number(row, "messages_received"), 4 * 60 * copies);
         assert_eq!(number(row, "messages_expected"), 4 * 60 * copies);
         let expected = match row["type"].as_str() {
-            "mqtt" => ["240", "broker"],
+            "mqtt" | "redis" => ["240", "broker"],
+            "nats" => ["", "broker"],
             _ => ["", "library"],
         };
         assert_eq!([&row["messages_acked"], &row["distributed_by"]], expected);
@@ -169,7 +191,7 @@ fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
 #[test]
 fn the_broker_and_mosquitto_sub_count_the_same() {
     let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     let (mut child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario fan-out --publishers 2 --subscribers 2 --rate 200 --count 100 --warmup \
@@ -284,7 +306,7 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
 #[test]
 fn a_broker_that_stands_still_shows_in_the_latency() {
     let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
     let (_child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
@@ -306,26 +328,33 @@ fn a_broker_that_stands_still_shows_in_the_latency() {
 
 #[test]
 fn a_broker_that_runs_is_measured_by_its_process() {
-    let folder = &*temporary("");
-    let broker = Broker::spawn(|| true).unwrap();
-    let (address, process) = (broker.address(), broker.id());
-    let run = "--type mqtt --rate 200 --count 400 --warmup 300ms";
-    let words = format!("{run} --broker {address} --broker-process {process}");
-    ends(folder, &words, 0);
-    let row = &summary(folder)[0];
-    let [baseline, most, peak] =
-        ["_baseline", "", "_peak"].map(|part| number(row, &format!("broker_rss{part}_bytes")));
-    assert!(
-        0 < baseline && 0 < most && baseline <= peak && most <= peak,
-        "{row:?}"
-    );
-    assert!(
-        row["broker_cpu_percent"].parse::<f64>().unwrap() > 0.0,
-        "{row:?}"
-    );
+    for (node_type, program) in SERVED {
+        let folder = &*temporary("");
+        let broker = Broker::spawn(program, || true).unwrap();
+        let (address, process) = (broker.address(), broker.id());
+        let run = format!("--type {node_type} --rate 200 --count 400 --warmup 300ms");
+        let words = format!("{run} --broker {address} --broker-process {process}");
+        ends(folder, &words, 0);
+        let row = &summary(folder)[0];
+        let [baseline, most, peak] =
+            ["_baseline", "", "_peak"].map(|part| number(row, &format!("broker_rss{part}_bytes")));
+        assert!(
+            0 < baseline && 0 < most && baseline <= peak && most <= peak,
+            "{row:?}"
+        );
+        assert!(
+            row["broker_cpu_percent"].parse::<f64>().unwrap() > 0.0,
+            "{row:?}"
+        );
+    }
+}
 
-    // Without its process nothing is known of it.
+#[test]
+fn without_its_process_nothing_is_known_of_a_broker_that_runs() {
     let folder = &*temporary("");
+    let broker = Broker::spawn(&MOSQUITTO, || true).unwrap();
+    let address = broker.address();
+    let run = "--type mqtt --rate 200 --count 400 --warmup 300ms";
     ends(folder, &format!("{run} --broker {address}"), 0);
     assert!(summary(folder)[0]["broker_rss_bytes"].is_empty());
 
@@ -344,7 +373,7 @@ fn a_broker_that_runs_is_measured_by_its_process() {
     }
 }
 
-fn brokers_of(process: u32) -> Vec<u32> {
+fn brokers_of(process: u32, program: &BrokerProgram) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let children = children.unwrap_or_default();
     let ids = children
@@ -352,7 +381,7 @@ fn brokers_of(process: u32) -> Vec<u32> {
         .map(|id| id.parse().unwrap());
     let is_broker = |id: &u32| {
         let name = fs::read_to_string(format!("/proc/{id}/comm"));
-        name.is_ok_and(|name| name.trim() == "mosquitto")
+        name.is_ok_and(|name| name.trim() == program.name)
     };
     ids.filter(is_broker).collect()
 }
@@ -370,27 +399,35 @@ fn sockets_of(process: u32) -> usize {
 
 #[test]
 fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
-    let folder = &*temporary("");
-    let words = "--type mqtt --rate 100,200 --duration 2s --warmup 50ms";
-    let running = start(folder, words);
-    let first = within_patience("a broker", || brokers_of(running.id()).first().copied());
-    let second = within_patience("another broker", || {
-        brokers_of(running.id()).into_iter().find(|&id| id != first)
-    });
-    // It listens, and both clients are there.
-    within_patience("clients of the broker", || {
-        (sockets_of(second) >= 3).then_some(())
-    });
-    std::thread::sleep(Duration::from_millis(500));
-    send(Signal::SIGKILL, second);
-    let ended = running.wait(LIMIT).expect(1);
-    ended.stderr.has(&["broker", "127.0.0.1"]);
-    let results = folder.join("run");
-    assert!(results.join("INCOMPLETE").exists());
-    let runs = rows(&results.join("runs.csv"));
-    assert_eq!(runs.len(), 1, "{runs:?}");
-    assert_eq!(number(&runs[0], "messages_lost"), 0);
-    assert!(number(&runs[0], "broker_rss_bytes") > 0 && !runs[0]["broker_cpu_percent"].is_empty());
+    for (node_type, program) in SERVED {
+        let folder = &*temporary("");
+        let words = format!("--type {node_type} --rate 100,200 --duration 2s --warmup 50ms");
+        let running = start(folder, &words);
+        let first = within_patience("a broker", || {
+            brokers_of(running.id(), program).first().copied()
+        });
+        let second = within_patience("another broker", || {
+            brokers_of(running.id(), program)
+                .into_iter()
+                .find(|&id| id != first)
+        });
+        // It listens, and both clients are there.
+        within_patience("clients of the broker", || {
+            (sockets_of(second) >= 3).then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        send(Signal::SIGKILL, second);
+        let ended = running.wait(LIMIT).expect(1);
+        ended.stderr.has(&["broker", "127.0.0.1"]);
+        let results = folder.join("run");
+        assert!(results.join("INCOMPLETE").exists());
+        let runs = rows(&results.join("runs.csv"));
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        assert_eq!(number(&runs[0], "messages_lost"), 0);
+        assert!(
+            number(&runs[0], "broker_rss_bytes") > 0 && !runs[0]["broker_cpu_percent"].is_empty()
+        );
+    }
 }
 
 /// Lets so many clients through to a broker, and is soon gone for those that come later. Returns its port.
@@ -421,34 +458,40 @@ fn gone_after(clients: usize, broker: &Broker) -> u16 {
 
 #[test]
 fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
-    let broker = Broker::spawn(|| true).unwrap();
-    for clients in [1, 2] {
-        let folder = &*temporary("");
-        let port = gone_after(clients, &broker);
-        let words = format!(
-            "--type mqtt --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 10s"
-        );
-        ends(folder, &words, 1).stderr.has(&["cannot connect"]);
-        // A run takes two clients.
-        let runs = folder.join("run/runs.csv");
-        let whole = if runs.exists() { rows(&runs).len() } else { 0 };
-        assert_eq!(whole, clients - 1);
+    for (node_type, program) in SERVED {
+        let broker = Broker::spawn(program, || true).unwrap();
+        for clients in [1, 2] {
+            let folder = &*temporary("");
+            let port = gone_after(clients, &broker);
+            let words = format!(
+                "--type {node_type} --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 10s"
+            );
+            ends(folder, &words, 1).stderr.has(&["cannot connect"]);
+            // A run takes two clients.
+            let runs = folder.join("run/runs.csv");
+            let whole = if runs.exists() { rows(&runs).len() } else { 0 };
+            assert_eq!(whole, clients - 1);
+        }
     }
 }
 
 #[test]
 fn the_broker_ends_with_a_run_that_is_killed() {
-    let folder = &*temporary("");
-    let words = "--type mqtt --rate 100 --duration 1m";
-    let running = start(folder, words);
-    let broker = within_patience("a broker", || brokers_of(running.id()).first().copied());
-    running.signal(Signal::SIGKILL);
-    running.wait(LIMIT);
-    // Where nobody collects it, its entry stays, without a command line.
-    within_patience("the end of the broker", || {
-        let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
-        line.is_empty().then_some(())
-    });
+    for (node_type, program) in SERVED {
+        let folder = &*temporary("");
+        let words = format!("--type {node_type} --rate 100 --duration 1m");
+        let running = start(folder, &words);
+        let broker = within_patience("a broker", || {
+            brokers_of(running.id(), program).first().copied()
+        });
+        running.signal(Signal::SIGKILL);
+        running.wait(LIMIT);
+        // Where nobody collects it, its entry stays, without a command line.
+        within_patience("the end of the broker", || {
+            let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
+            line.is_empty().then_some(())
+        });
+    }
 }
 
 #[test]

@@ -18,7 +18,17 @@ use hcabench::rig::named::Named as _;
 use hcabench::time::TscTrust;
 use nix::sys::signal::Signal;
 
-const TYPES: [&str; 5] = ["loopback", "shmem", "udp", "tcp", "unix"];
+const TYPES: &[&str] = &[
+    "loopback",
+    "shmem",
+    "udp",
+    "tcp",
+    "unix",
+    #[cfg(feature = "iceoryx2")]
+    "iceoryx2",
+    #[cfg(feature = "grpc")]
+    "grpc",
+];
 
 fn publishes(running: &Running) {
     let is_there = || !threads(running.id(), "hcabench-pub").is_empty();

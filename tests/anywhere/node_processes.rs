@@ -73,6 +73,18 @@ fn types() -> String {
     if cfg!(feature = "mqtt") {
         types.push("mqtt");
     }
+    if cfg!(feature = "nats") {
+        types.push("nats");
+    }
+    if cfg!(feature = "redis") {
+        types.push("redis");
+    }
+    if cfg!(feature = "iceoryx2") {
+        types.push("iceoryx2");
+    }
+    if cfg!(feature = "grpc") {
+        types.push("grpc");
+    }
     types.join(",")
 }
 
@@ -100,7 +112,7 @@ fn processes_get_what_threads_get_in_all_scenarios() {
         let folder = &*temporary("");
         let words = format!(
             "--type {types} --ends threads,processes --scenario {scenarios} --publishers {publishers} --subscribers 2 \
-             --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples {log}"
+             --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --redis-kind streams --samples {log}"
         );
         ends(folder, &words, 0);
         let summary = rows(&folder.join("run/summary.csv"));

@@ -171,11 +171,22 @@ impl Running {
 
     #[track_caller]
     pub(crate) fn wait_for_line(&self, wanted: &str) {
-        let has = |text: &str| text.lines().any(|line| line == wanted);
+        assert_eq!(self.line_with(wanted), "", "{}", self.name);
+    }
+
+    /// What follows this in the line that begins with it, once that is whole.
+    #[track_caller]
+    pub(crate) fn line_with(&self, beginning: &str) -> String {
+        let found = |text: &str| {
+            let mut lines = text
+                .split_inclusive('\n')
+                .filter_map(|it| it.strip_suffix('\n'));
+            lines.find_map(|line| line.strip_prefix(beginning).map(str::to_owned))
+        };
         let stdout = self.stdout.as_ref().unwrap();
-        stdout.wait(Instant::now() + LIMIT, has);
+        stdout.wait(Instant::now() + LIMIT, |text| found(text).is_some());
         let text = stdout.so_far();
-        assert!(has(&text), "{}: no line {wanted:?} in {text:?}", self.name);
+        found(&text).unwrap_or_else(|| panic!("{}: no line {beginning:?} in {text:?}", self.name))
     }
 
     #[track_caller]

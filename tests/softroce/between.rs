@@ -308,8 +308,9 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
         settings["hcabench"].clone()
     };
     let hello = |program: &Value| {
-        let greeting =
-            json!({ "program": program, "run": "made-up", "host": "nobody", "port": null });
+        let greeting = json!({
+            "program": program, "run": "made-up", "host": "nobody", "benchmark": "hca", "port": null
+        });
         json!({ "hello": greeting }).to_string()
     };
     let said = |lines: &[&str]| {

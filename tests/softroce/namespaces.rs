@@ -109,8 +109,14 @@ fn node_types_that_need_the_loopback_interface_name_it() {
         ("multicast", "--type multicast"),
         #[cfg(feature = "zeromq")]
         ("zeromq", "--type zeromq"),
+        #[cfg(feature = "grpc")]
+        ("grpc", "--type grpc"),
         #[cfg(feature = "mqtt")]
         ("mqtt", "--broker spawn"),
+        #[cfg(feature = "nats")]
+        ("nats", "--broker spawn"),
+        #[cfg(feature = "redis")]
+        ("redis", "--broker spawn"),
     ] {
         let ended = without_network(folder, &format!("{NODE} --type {node_type}")).ends(2);
         ended.told().has(&[option, told[0], told[1]]);

@@ -9,7 +9,7 @@ use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 use hcabench_rdma as rdma;
 use hcabench_results::{plot, results, sorting, stats};
-use hcabench_rig::{generators, launch, node, rig};
+use hcabench_rig::{between, generators, launch, node, rig};
 
 pub mod bench;
 #[cfg(test)]

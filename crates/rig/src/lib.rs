@@ -11,6 +11,7 @@ use hcabench_queues as queues;
 use hcabench_rdma as rdma;
 use hcabench_results::{results, sorting, stats};
 
+pub mod between;
 pub mod generators;
 pub mod launch;
 pub mod node;

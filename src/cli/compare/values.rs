@@ -84,9 +84,10 @@ pub(crate) fn command_line(text: &str) -> Result<Words, String> {
 }
 
 /// Options of a run that are not the user's in `compare --run`.
-const GIVEN: [&str; 9] = [
+const GIVEN: [&str; 10] = [
     "--budget",
     "--dry-run",
+    "--find-rate",
     "--save-config",
     "--out",
     "--rounds",

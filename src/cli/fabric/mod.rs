@@ -189,6 +189,13 @@ pub fn rank_zero(
 
 /// Runs a rank, or prints what all would do. Returns the exit code.
 pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
+    if let Some(conditions) = &arguments.hca.search.find_rate {
+        return Err(UsageError(format!(
+            "--find-rate {conditions}: in a fabric all pairs are measured at one rate: leave it out, and search it with \
+             hcabench on one host"
+        ))
+        .into());
+    }
     let (config, plan) = crate::cli::hca::checked(&arguments.hca)?;
     if plan.points.len() != 1 {
         return Err(UsageError(format!(

@@ -12,9 +12,10 @@ use serde_json::json;
 use super::FabricArguments;
 use super::conducting::{FabricOutput, conduct, exit_error};
 use crate::arguments::UsageError;
-use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
+use crate::bench::hca::between::service::HcaService;
 use crate::bench::hca::settings::config::Config;
+use crate::between::listening::{Event, Service, serve};
 use crate::driver::command_line::without;
 use crate::host::interrupt;
 use crate::host::machine_name::machine_name;
@@ -88,10 +89,12 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
     let told = Mutex::new(told);
     let service = Service {
         bind: SocketAddr::new(bind, 0),
-        port: None,
         once: false,
-        pair: Some(Arc::clone(pair)),
     };
+    let work = Arc::new(HcaService {
+        port: None,
+        pair: Some(Arc::clone(pair)),
+    });
     let thread = std::thread::Builder::new().name("hcabench-serve".to_owned());
     threads::start(thread, move || {
         let tell = move |event| match event {
@@ -108,7 +111,7 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
             // The rank that asked reports it.
             Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
         };
-        if let Err(error) = serve(&service, tell) {
+        if let Err(error) = serve(&service, work, tell) {
             say(format_args!("hcabench: {error}"));
         }
     })?;

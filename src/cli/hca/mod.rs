@@ -1,7 +1,7 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
 mod path;
-mod peer;
+pub(super) mod peer;
 mod present;
 mod resources;
 mod saving;
@@ -40,7 +40,7 @@ use crate::cli::schedule::ScheduleArguments;
 use crate::driver;
 #[cfg(feature = "rdma")]
 use crate::driver::Request;
-use crate::driver::arguments::SweepArguments;
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
@@ -89,9 +89,14 @@ pub(crate) struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
-    /// Post this many messages a second at fixed times, as in 5k,20k,100k; instead of --pause
+    /// Post this many messages a second at fixed times, as in 5k,20k,100k; instead of --pause [default with
+    /// --find-rate: 1k,1M]
     #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
     pub rate: Option<List<u32>>,
+
+    /// Whether the highest rate is searched.
+    #[command(flatten)]
+    pub search: FindRateArguments,
 
     /// Send other traffic while latency is measured, as RDMA writes over RC between the same ports: 0 (none), or
     /// messages a second @ bytes of each, x queue pairs (1 to 64), as in 0,200@4KiB,4k@4KiBx2
@@ -235,8 +240,34 @@ pub(crate) struct HcaArguments {
     pub sweep: SweepArguments,
 }
 
+/// The least and the greatest rate of a search.
+const SEARCHED_RATES: [u32; 2] = [1_000, 1_000_000];
+
 impl HcaArguments {
-    /// The configuration that the arguments describe.
+    /// The rates at which messages are posted; none if there are pauses between them.
+    ///
+    /// # Errors
+    /// When a search has nothing to choose from.
+    fn rates(&self) -> Result<Option<Vec<u32>>, UsageError> {
+        let given = self.rate.as_ref().map(|rates| &rates.0[..]);
+        if self.search.find_rate.is_none() {
+            return Ok(given.map(<[u32]>::to_vec));
+        }
+        let given = given.unwrap_or(&SEARCHED_RATES).iter();
+        let given: Vec<f64> = given.map(|&rate| f64::from(rate)).collect();
+        let least = self.burst.0.iter().min().copied().unwrap_or(0);
+        let round = RoundSize {
+            at: &|_| f64::from(least) * f64::from(self.repeat),
+            what: "messages",
+            longer: "--burst or --repeat",
+        };
+        let found = self.search.rates(&given, &round)?.into_iter();
+        let mut whole: Vec<u32> = found.map(|rate| rate.round() as u32).collect();
+        whole.dedup();
+        Ok(Some(whole))
+    }
+
+    /// The configuration that the arguments describe; without rates where a search has none.
     pub(crate) fn config(&self) -> Config {
         let polls = if self.poll_recv.is_none() && self.poll_comp.is_none() {
             self.poll.0.iter().map(|&mode| (mode, mode)).collect()
@@ -246,7 +277,8 @@ impl HcaArguments {
             let pairs = |&of: &Poll| completing.0.iter().map(move |&comp| (of, comp));
             receiving.0.iter().flat_map(pairs).collect()
         };
-        let rates = self.rate.as_ref().map_or(vec![None], |rates| {
+        let rates = self.rates().ok().flatten();
+        let rates = rates.map_or(vec![None], |rates| {
             let spread = |&per_second: &u32| {
                 (self.arrivals.0.iter()).map(move |&arrivals| {
                     Some(Rate {
@@ -255,7 +287,7 @@ impl HcaArguments {
                     })
                 })
             };
-            rates.0.iter().flat_map(spread).collect()
+            rates.iter().flat_map(spread).collect()
         });
         Config {
             sweep: Sweep {
@@ -308,6 +340,7 @@ impl HcaArguments {
 
 /// The configuration that arguments describe, and its plan, once both are known to make sense.
 pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)> {
+    check_search(arguments)?;
     let config = arguments.config();
     if let Some(folder) = &arguments.cores_from {
         return Err(UsageError(format!(
@@ -351,7 +384,7 @@ pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             run: settings_of_run(&config),
             needs: Needs::between_devices().with_priority(config.priority),
             assignment: Assignment::OneHost(config),
-            find_rate: None,
+            find_rate: arguments.search.find_rate.as_ref(),
             default_rounds: 1,
             view: present::VIEW,
         })
@@ -396,6 +429,51 @@ pub(super) fn settings_of_run(config: &Config) -> Record {
             config.tsc_khz.map(TscKilohertz::kilohertz),
         );
     settings
+}
+
+/// Checks that messages have a latency from the intended time where the highest rate is searched.
+fn check_search(arguments: &HcaArguments) -> Result<(), UsageError> {
+    let Some(conditions) = &arguments.search.find_rate else {
+        return Ok(());
+    };
+    let peer = arguments.between.peer.as_ref();
+    let mut operations = arguments.operation.0.iter();
+    let brings_back = operations.find(|operation| !operation.is_one_way());
+    let has_pause = arguments.pause.0.iter().any(|pause| pause.0 > 0);
+    let is_random = arguments.arrivals.0.contains(&Arrivals::Poisson);
+    let refusals = [
+        peer.map(|peer| {
+            (
+                format!("--peer {peer}"),
+                "two clocks have an offset, which is in a latency from the intended time: it is allowed on one host",
+            )
+        }),
+        brings_back.map(|operation| {
+            (
+                format!("--operation {}", operation.name()),
+                "nothing of it arrives, so that it has no latency from the intended time: it is allowed with send, write \
+                 and write-polled",
+            )
+        }),
+        has_pause.then(|| {
+            (
+                "--pause".to_owned(),
+                "messages are posted at rates: leave it out",
+            )
+        }),
+        is_random.then(|| {
+            (
+                format!("--arrivals {}", Arrivals::Poisson.name()),
+                "the rate of a round is random as well, and cannot be kept: it is allowed with constant",
+            )
+        }),
+    ];
+    if let Some((option, why)) = refusals.into_iter().flatten().next() {
+        return Err(UsageError(format!(
+            "{option}: --find-rate {conditions} has no meaning with it: {why}"
+        )));
+    }
+    arguments.rates().map(drop)
 }
 
 /// A receiver that is away for as long as messages may take would lose them.

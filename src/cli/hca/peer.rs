@@ -9,7 +9,8 @@ use std::time::Duration;
 pub(crate) use self::running::{VIEW, run};
 use crate::arguments::UsageError;
 use crate::arguments::values::{count, uncertainty};
-use crate::time::ClockKind;
+use crate::between::peer::PeerConfig;
+use crate::time::{ClockKind, Nanos};
 
 /// Probes of a phase where none are asked for.
 const PROBES: u32 = 500;
@@ -20,18 +21,18 @@ const DRIFT: u32 = 1_000;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PeerArguments {
     /// Send to this host, on which hcabench serve runs: a name or an address, with its TCP port if that is not 18599;
-    /// --receiver and --receiver-cpu then apply to it
+    /// options of the receiving end then apply to it
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Two hosts")]
     pub peer: Option<String>,
 
-    /// Exchange this many messages before, between and after the bursts to bound the offset of the two clocks;
-    /// 10 to 100000 [default: 500]
+    /// Exchange this many messages before and after the measurement, and between bursts, to bound the offset of the two
+    /// clocks; 10 to 100000 [default: 500]
     #[arg(long, value_name = "N", help_heading = "Two hosts",
           value_parser = |text: &str| count::<u32>(text, 10..=100_000))]
     pub probes: Option<u32>,
 
     /// Set the largest difference of the two hosts' times of day, as PTP or NTP keeps them, with unit, to narrow the
-    /// bounds unless the exchanges contradict it; for --clock monotonic
+    /// bounds unless the exchanges contradict it; for --clock monotonic (node: --timer timerfd)
     #[arg(long, value_name = "TIME", help_heading = "Two hosts", value_parser = uncertainty)]
     pub clock_uncertainty: Option<Duration>,
 
@@ -52,14 +53,37 @@ impl PeerArguments {
         self.clock_drift.unwrap_or(DRIFT)
     }
 
+    /// The other host, and how its clock is compared, for a benchmark.
+    pub(crate) fn config(&self) -> PeerConfig {
+        PeerConfig {
+            run: None,
+            limit: None,
+            peer: self.peer.clone().unwrap_or_default(),
+            probes: self.probes(),
+            uncertainty: self.clock_uncertainty.map(Nanos::from),
+            drift: self.drift(),
+        }
+    }
+
     /// Refuses a declaration for clocks that are not synchronised.
     pub(crate) fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
+        self.check_clock_of(
+            clocks,
+            "no other clock of --clock: use --clock monotonic alone",
+        )
+    }
+
+    /// The same where these words say which other clocks there are, and what to use.
+    pub(crate) fn check_clock_of(
+        &self,
+        clocks: &[ClockKind],
+        others: &str,
+    ) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty
             && clocks != [ClockKind::Monotonic]
         {
             return Err(UsageError(format!(
-                "--clock-uncertainty {}: PTP and NTP keep CLOCK_MONOTONIC as they keep the time of day, and no other \
-                 clock of --clock: use --clock monotonic alone",
+                "--clock-uncertainty {}: PTP and NTP keep CLOCK_MONOTONIC as they keep the time of day, and {others}",
                 humantime::format_duration(uncertainty)
             )));
         }

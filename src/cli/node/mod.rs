@@ -1,9 +1,11 @@
 //! `hcabench node`: the node benchmark.
 
+mod between;
 mod layers;
 mod present;
 mod values;
 
+pub(super) use self::between::VIEW as VIEW_BETWEEN;
 pub(super) use self::present::VIEW;
 use std::time::Duration;
 
@@ -21,15 +23,17 @@ use crate::bench::node::config::{
 };
 use crate::bench::node::plan::{self, Sweep};
 use crate::buffer::{Bytes, HugePagePolicy};
+use crate::cli::hca::peer::PeerArguments;
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::{FindRateArguments, SweepArguments};
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::multicast::index as interface_index;
-use crate::node::settings::{LOOPBACK, Poll, Qos, SocketSettings, UnixSocket};
+use crate::node::settings::{LOOPBACK, Poll, Qos, RedisKind, SocketSettings, UnixSocket};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
+use crate::results::schema::between::{PEER, PROBES_ASKED};
 use crate::results::schema::node as columns;
 use crate::rig::named::{Named as _, named};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
@@ -180,7 +184,12 @@ pub(crate) struct NodeArguments {
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
     pub qos: Qos,
 
-    /// Use this broker of mqtt: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
+    /// Pass samples on with redis by: pubsub (channels), streams
+    #[arg(long, value_name = "KIND", default_value = "pubsub", value_parser = one::<RedisKind>, help_heading = "Nodes")]
+    pub redis_kind: RedisKind,
+
+    /// Use this broker of mqtt, nats or redis: HOST:PORT, or spawn, which starts mosquitto, nats-server or redis-server
+    /// on the loopback for each run
     #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
     pub broker: BrokerChoice,
 
@@ -209,6 +218,10 @@ pub(crate) struct NodeArguments {
     /// Send over this interface with multicast; over others than lo, samples leave the host as well
     #[arg(long, value_name = "INTERFACE", default_value = LOOPBACK, help_heading = "Nodes")]
     pub multicast_interface: String,
+
+    /// The other host, if there is one.
+    #[command(flatten)]
+    pub between: PeerArguments,
 
     /// Connect within this time; for infiniband, to each subscriber
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
@@ -325,6 +338,7 @@ impl NodeArguments {
                 fallback: self.fallback,
             },
             qos: self.qos,
+            redis_kind: self.redis_kind,
             broker: self.broker.clone(),
             broker_process: self.broker_process,
             zeromq_port: self.zeromq_port,
@@ -334,6 +348,7 @@ impl NodeArguments {
                 unix_socket: self.unix_socket,
                 multicast_interface: self.multicast_interface.clone(),
             },
+            peer: (self.between.peer.as_ref()).map(|_| self.between.config()),
             huge_pages: self.hugepages,
             seed: self.seed,
             log: match self.log {
@@ -365,7 +380,14 @@ impl NodeArguments {
             )));
         }
         let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
-        self.search.rates(given)
+        let config = self.config();
+        let publishers = f64::from(self.publishers);
+        let round = RoundSize {
+            at: &|rate| config.steps(rate) as f64 * publishers,
+            what: "samples",
+            longer: "--duration or --count",
+        };
+        self.search.rates(given, &round)
     }
 
     /// What is multiplied.
@@ -390,6 +412,67 @@ impl NodeArguments {
         })
     }
 
+    /// Refuses one broker for node-types that take different ones.
+    fn check_broker(&self) -> Result<(), UsageError> {
+        let types = self.node_type.types.iter();
+        let types: Vec<&str> = (types.filter(|it| it.broker().is_some()))
+            .map(|it| it.name())
+            .collect();
+        match &self.broker {
+            BrokerChoice::At(address) if types.len() > 1 && self.node_type.all => {
+                Err(UsageError(format!(
+                    "--broker {address} is impossible with --type all: --type all has several types with a broker: \
+                     name one, or use --broker spawn"
+                )))
+            }
+            BrokerChoice::At(address) if types.len() > 1 => Err(UsageError(format!(
+                "--broker {address} is impossible with --type {}: each of these takes a different broker; measure one \
+                 of them, or use --broker spawn",
+                types.join(",")
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what two hosts cannot measure, and options of two hosts where there is one.
+    fn check_hosts(&self) -> Result<(), UsageError> {
+        self.between.check_peer()?;
+        let others = "the counter is not: use --timer timerfd";
+        self.between.check_clock_of(&[self.timer.clock()], others)?;
+        let Some(peer) = &self.between.peer else {
+            return Ok(());
+        };
+        let villas = self.formats().contains(&Format::Villas);
+        let refusals = [
+            (
+                self.search.find_rate.is_some(),
+                "--find-rate",
+                "it goes by latencies, and between two hosts these are bounds: leave it out, or measure on one host",
+            ),
+            (
+                self.log == LogChoice::File,
+                "--log file",
+                "the other host has no results folder: use --log memory",
+            ),
+            (
+                villas,
+                "--format villas",
+                "its offsets would be differences of two clocks: use --format hcabench",
+            ),
+            (
+                self.broker_process.is_some(),
+                "--broker-process",
+                "no node-type between two hosts has a broker: leave it out",
+            ),
+        ];
+        let refused = refusals.into_iter().find(|(is_set, ..)| *is_set);
+        refused.map_or(Ok(()), |(_, option, why)| {
+            Err(UsageError(format!(
+                "{option} is impossible with --peer {peer}: {why}"
+            )))
+        })
+    }
+
     /// Whether there is nothing to measure with without RDMA devices.
     fn needs_devices(&self) -> bool {
         let named = self.node_type.types.contains(&NodeType::InfiniBand);
@@ -398,7 +481,9 @@ impl NodeArguments {
 
     /// What is to be measured.
     pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
-        Ok(Assignment::Node(self.config(), self.points()?))
+        self.check_broker()?;
+        self.check_hosts()?;
+        Ok(Assignment::Node(Box::new(self.config()), self.points()?))
     }
 }
 
@@ -444,6 +529,11 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
                 names.join(",")
             }),
         );
+    let is_far = arguments.between.peer.is_some();
+    if let Some(peer) = &arguments.between.peer {
+        run.set(&PEER, peer.as_str())
+            .set(&PROBES_ASKED, arguments.between.probes());
+    }
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
@@ -455,6 +545,9 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
             true => Needs::between_devices(),
             false => Needs::between_threads(),
         },
-        view: present::VIEW,
+        view: match is_far {
+            false => present::VIEW,
+            true => between::VIEW,
+        },
     })
 }

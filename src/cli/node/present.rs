@@ -11,7 +11,7 @@ use crate::terminal::{text_width_of, wrap};
 use serde_json::{Value, json};
 
 /// The settings of the table.
-const SETTINGS: [Column; 9] = [
+pub(super) const SETTINGS: [Column; 9] = [
     columns::TYPE,
     columns::SERVICE,
     columns::SCENARIO,
@@ -59,7 +59,7 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
     columns.map(|column| (title(&column), column)).collect()
 }
 
-fn title(column: &Column) -> String {
+pub(super) fn title(column: &Column) -> String {
     match *column == columns::intended::P99 {
         true => "intended p99".to_owned(),
         false => column.title.to_owned(),
@@ -67,7 +67,7 @@ fn title(column: &Column) -> String {
 }
 
 /// Latencies are shown in microseconds.
-fn is_latency(column: &Column) -> bool {
+pub(super) fn is_latency(column: &Column) -> bool {
     column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     text
 }
 
-fn cell(record: &Record, column: &Column) -> String {
+pub(super) fn cell(record: &Record, column: &Column) -> String {
     match record.number(column.name) {
         Some(ns) if is_latency(column) => units::significant(ns / 1e3),
         Some(rate) if *column == columns::RATE => format!("{rate}"),

@@ -23,7 +23,7 @@ use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
 use crate::driver;
 use crate::driver::Request;
-use crate::driver::arguments::{FindRateArguments, SweepArguments};
+use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
@@ -66,9 +66,9 @@ pub(crate) struct QueueArguments {
     #[arg(long, value_name = "LIST", default_value = "1024", value_parser = values::capacities)]
     pub capacity: List<usize>,
 
-    /// Pace the sender's enqueues
-    #[arg(long, value_name = "LOAD", default_value = "none")]
-    pub load: LoadKind,
+    /// Pace the sender's enqueues [default: none; with --find-rate constant-rate]
+    #[arg(long, value_name = "LOAD")]
+    pub load: Option<LoadKind>,
 
     /// Enqueue this many elements a second with --load constant-rate, as in 250k or 1M [default: 1M; with --find-rate
     /// 100k,100M]
@@ -310,6 +310,15 @@ impl EndOptions<'_> {
 }
 
 impl QueueArguments {
+    /// The kind of the sender's load.
+    fn sender_load(&self) -> LoadKind {
+        let default = match self.search.find_rate {
+            Some(_) => LoadKind::ConstantRate,
+            None => LoadKind::None,
+        };
+        self.load.unwrap_or(default)
+    }
+
     /// Whether several threads share queues, or are asked how they would.
     fn is_many(&self) -> bool {
         self.producers > 1 || self.consumers > 1 || self.scenario.is_some()
@@ -400,7 +409,10 @@ impl QueueArguments {
         };
         for (with, is_given) in [
             (unfenced, clock.unfenced),
-            (load("--load", self.load), self.load != LoadKind::None),
+            (
+                load("--load", self.sender_load()),
+                self.sender_load() != LoadKind::None,
+            ),
             (
                 load("--receiver-load", self.receiver_load),
                 self.receiver_load != LoadKind::None,
@@ -444,10 +456,14 @@ impl QueueArguments {
                 )));
             }
         }
-        match self.load {
+        match self.sender_load() {
             LoadKind::ConstantRate => Ok(()),
-            _ => Err(UsageError(format!(
-                "--find-rate {conditions} needs a rate to search: add --load constant-rate"
+            other => Err(UsageError(format!(
+                "--load {} has no meaning with --find-rate {conditions}, which searches a rate: it is allowed with \
+                 constant-rate",
+                other
+                    .to_possible_value()
+                    .map_or(String::new(), |it| it.get_name().to_owned())
             ))),
         }
     }
@@ -503,7 +519,7 @@ impl QueueArguments {
                 load: if self.load_curve {
                     LoadKind::ConstantRate
                 } else {
-                    self.load
+                    self.sender_load()
                 },
                 rate,
                 wait: self.wait,
@@ -515,7 +531,18 @@ impl QueueArguments {
         };
         if self.search.find_rate.is_some() {
             let given = self.rate.as_ref().map_or(&SEARCHED_RATES[..], |it| &it.0);
-            let rates = self.search.rates(given)?.into_iter();
+            let length = self.config()?.length;
+            let round = RoundSize {
+                at: &|rate| match length {
+                    RoundLength::Elements(count) => count as f64,
+                    RoundLength::Time(time) => {
+                        time.as_secs_f64() * rate * f64::from(self.producers)
+                    }
+                },
+                what: "elements",
+                longer: "--duration or --count",
+            };
+            let rates = self.search.rates(given, &round)?.into_iter();
             return rates.map(|rate| load(Some(rate))).collect();
         }
         match &self.rate {

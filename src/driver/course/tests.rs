@@ -73,6 +73,7 @@ fn plan(points: usize) -> Plan {
             }],
             time: Duration::from_millis(1),
             bytes: 1,
+            bytes_once: 0,
             may_abort: false,
         }
     };
@@ -554,4 +555,93 @@ fn findings_of_points_are_shown_of_each_once_for_all_rounds_and_count_in_each() 
     assert_eq!(lost.short(2), "all 2 points: 6 of 54 messages were lost");
     assert_eq!(lost.rounds, [0, 1, 2]);
     shared.problem.has(&["CPU 0 and CPU 4, CPU 1 and CPU 5"]);
+}
+
+/// A plan whose points are the rates of a search, and the search.
+fn rates() -> (Plan, Searches) {
+    let rates = crate::stats::rate_search::candidates(2500.0, 3500.0);
+    let mut plan = plan(rates.len());
+    for (point, rate) in plan.points.iter_mut().zip(rates) {
+        let mut settings = Record::new();
+        settings.set(&hca::BURST, 10_u64);
+        settings.set(&hca::RATE, rate as u64);
+        point.rows[0].settings = settings;
+    }
+    let asked = crate::arguments::conditions::conditions("p99<1ms").unwrap();
+    let searches = Searches::new(&asked, &hca::SCHEMA, None, &plan).unwrap();
+    (plan, searches)
+}
+
+/// Measures rounds from the first that has something to measure on; which point each had. The planted highest rate is
+/// 3000.
+fn searched(course: &mut SweepRun, rounds: std::ops::Range<u32>) -> Vec<(u32, usize)> {
+    let mut measured = Vec::new();
+    for round in rounds {
+        for (_, point) in course.missing(round) {
+            let settings = &course.plan.points[point].rows[0].settings;
+            let rate = settings.number(hca::RATE.name).unwrap();
+            let mut found = outcome(1.0);
+            let noise = f64::from(round % 3) * 2.0;
+            found.rows[0]
+                .figures
+                .set(&hca::SENT, 10_u64)
+                .set(&hca::POST_RATE, rate)
+                .set(&hca::intended::P99, rate / 3000.0 * 1e6 + noise);
+            keep(course, point, round, found);
+            measured.push((round, point));
+        }
+    }
+    measured
+}
+
+#[test]
+fn a_search_that_was_interrupted_is_completed_by_resume_as_if_it_had_not_been() {
+    let ended = |course: SweepRun| {
+        let (folder, report, outcome) = course.finish(Ok(()));
+        assert!(outcome.is_ok());
+        folder.complete().unwrap();
+        let points: Vec<String> = (report.summary.iter())
+            .map(|row| row.text(&schema::POINT))
+            .collect();
+        (report.found_rates, points)
+    };
+    let begun = |out: &Path| {
+        let (plan, searches) = rates();
+        let mut course = begun_with(out, searches.rounds(), plan);
+        course.search(searches);
+        course
+    };
+    let whole = temporary("whole");
+    let mut course = begun(&whole);
+    let all = searched(&mut course, 0..200);
+    course.complete_points().unwrap_or_else(|_| panic!());
+    let (found, points) = ended(course);
+    assert_eq!(found[0]["found"], true);
+    let rate = found[0]["rate_per_s"].as_f64().unwrap();
+    assert!((2900.0..3000.0).contains(&rate), "{rate}");
+    // Each rate that was tried is a row, and no other.
+    let tried: BTreeSet<usize> = all.iter().map(|(_, point)| *point).collect();
+    assert_eq!(points, Vec::from_iter(tried.into_iter().map(name)));
+
+    for end in [1, 20] {
+        let out = temporary("run");
+        let mut course = begun(&out);
+        let first = searched(&mut course, 0..end);
+        let reason = "interrupted by SIGTERM";
+        course.finish(failed(reason)).0.fail(reason).unwrap();
+        let (plan, searches) = rates();
+        let mut course = resumed_with(&out, plan, settings(searches.rounds())).unwrap();
+        course.search(searches);
+        let then = searched(&mut course, 0..200);
+        course.complete_points().unwrap_or_else(|_| panic!());
+        assert_eq!([first, then].concat(), all, "ended at {end}");
+        assert_eq!(
+            ended(course),
+            (found.clone(), points.clone()),
+            "ended at {end}"
+        );
+        let rounds = |folder: &Path| rows(&folder.join("runs.csv")).len();
+        assert_eq!(rounds(&out), rounds(&whole));
+        assert!(!out.join(&points[0]).join(HISTOGRAMS).exists());
+    }
 }

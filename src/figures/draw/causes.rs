@@ -106,6 +106,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Settings) -> anyhow::Result
         named: true,
         setting_scale: None,
         lines,
+        found: Vec::new(),
     };
     let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))

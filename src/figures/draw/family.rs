@@ -306,6 +306,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Settings) -> anyhow
         named: false,
         setting_scale: Some(crate::plot::scale::ScaleKind::Linear),
         lines,
+        found: Vec::new(),
     };
     let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))

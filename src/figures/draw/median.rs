@@ -1,6 +1,6 @@
 //! `median`: medians or other percentiles over a setting.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::causes::by_cause;
@@ -11,7 +11,7 @@ use super::{
     intervals, one_metric_label, without_median, without_place,
 };
 use crate::plot::both;
-use crate::plot::median::{MedianLine, MedianMark, Medians};
+use crate::plot::median::{FoundPlace, MedianLine, MedianMark, Medians};
 use crate::plot::scale::ScaleKind;
 use crate::results::read::Hgrm;
 use crate::results::schema::{memory, queue};
@@ -60,6 +60,31 @@ fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
     Some(line.value)
 }
 
+/// Of a run and a point, by their names, the first line that it is in, and its place there.
+type LineOfPoint<'a> = BTreeMap<(&'a str, &'a str), (usize, f64)>;
+
+/// What searches found, where the rate is on the axis; of several searches each in the colour of its line.
+fn found_places(sources: &Sources, x: &str, line_of: &LineOfPoint<'_>) -> Vec<FoundPlace> {
+    let searched = sources.presentation.schema.searched;
+    if searched.is_none_or(|it| it.rate.name != x) {
+        return Vec::new();
+    }
+    let places = sources.searched.iter().filter_map(|end| {
+        let (line, x) = line_of.get(&(end.run.as_str(), end.point.as_str()))?;
+        Some(FoundPlace {
+            x: *x,
+            label: end.label.clone(),
+            holds: end.holds,
+            line: Some(*line),
+        })
+    });
+    let mut places: Vec<FoundPlace> = places.collect();
+    if places.iter().filter(|place| place.holds).count() < 2 {
+        places.iter_mut().for_each(|place| place.line = None);
+    }
+    places
+}
+
 pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     // Which metrics are usual depends on what varies: over the queues, what an operation costs.
     let mut sources = Sources::open(from, settings, |_| &[])?;
@@ -84,6 +109,7 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyho
     let mut colours = sources.colours(&labels);
     let mut lines: Vec<MedianLine> = Vec::new();
     let (mut empty, mut placeless) = (BTreeSet::new(), BTreeSet::new());
+    let mut line_of = LineOfPoint::new();
     for &percent in &settings.percentile {
         let named = |label: &String| match settings.percentile.len() {
             1 => label.clone(),
@@ -105,13 +131,17 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyho
                 empty.insert(source.point.name.clone());
                 continue;
             };
-            match lines.iter_mut().find(|line| line.label == *label) {
-                Some(line) => line.middles.push(middle),
-                None => lines.push(MedianLine {
+            let known = lines.iter().position(|line| line.label == *label);
+            let line = known.unwrap_or(lines.len());
+            if known.is_none() {
+                lines.push(MedianLine {
                     label: label.clone(),
-                    middles: vec![middle],
-                }),
+                    middles: Vec::new(),
+                });
             }
+            lines[line].middles.push(middle);
+            let point = (source.run.as_str(), source.point.name.as_str());
+            line_of.entry(point).or_insert((line, middle.x));
         }
     }
     let empty = Vec::from_iter(empty);
@@ -125,7 +155,14 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyho
             .into());
         }
     }
-    let (lines, looks, mut told) = named(lines, |line| &mut line.label, colours, settings)?;
+    let numbered = lines.into_iter().enumerate().collect();
+    let (lines, looks, mut told) =
+        named::<(usize, _)>(numbered, |(_, line)| &mut line.label, colours, settings)?;
+    let (numbers, lines): (Vec<usize>, Vec<MedianLine>) = lines.into_iter().unzip();
+    let mut found = found_places(&sources, &x, &line_of);
+    for place in &mut found {
+        place.line = (place.line).and_then(|line| numbers.iter().position(|it| *it == line));
+    }
     let value = one_metric_label(&sources);
     let middles = lines.iter().flat_map(|line| &line.middles);
     let has_bars = middles.clone().any(|it| it.most.is_some());
@@ -152,6 +189,7 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyho
         named: places.named,
         setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(ScaleKind::Linear),
         lines,
+        found,
     };
     let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))

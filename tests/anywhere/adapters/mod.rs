@@ -3,6 +3,7 @@
 //! took.
 
 mod choice;
+mod find_rate;
 mod hw_timestamps;
 mod messages;
 mod path;

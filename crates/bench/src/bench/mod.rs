@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use self::clock::benchmark::ClockBenchmark;
 use self::cores::benchmark::CoresBenchmark;
 #[cfg(feature = "rdma")]
-use self::hca::between::PeerConfig;
-#[cfg(feature = "rdma")]
 use self::hca::run::{benchmark::HcaBenchmark, one_host::OneHost};
 use self::memory::benchmark::MemoryBenchmark;
 use self::node::benchmark::NodeBenchmark;
 use self::presentation::Presentation;
 use self::queue::benchmark::QueueBenchmark;
+#[cfg(feature = "rdma")]
+use crate::between::peer::PeerConfig;
 use crate::results::schema::Schema;
 use crate::rig::benchmark::Benchmark;
 
@@ -37,7 +37,7 @@ pub enum Assignment {
     /// Queues.
     Queue(queue::config::Config, queue::plan::Sweep),
     /// Node-types.
-    Node(node::config::Config, node::plan::Sweep),
+    Node(Box<node::config::Config>, node::plan::Sweep),
     /// Memory under load.
     Memory(memory::config::Config, memory::config::Sweep),
     /// Cache lines between CPUs.
@@ -69,7 +69,7 @@ impl Assignment {
             #[cfg(feature = "rdma")]
             Assignment::TwoHosts(config, peer) => Box::new(HcaBenchmark::new(config, peer)),
             Assignment::Queue(config, sweep) => Box::new(QueueBenchmark::new(config, sweep)),
-            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(config, sweep)),
+            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(*config, sweep)),
             Assignment::Memory(config, sweep) => Box::new(MemoryBenchmark::new(config, sweep)),
             Assignment::Cores(config) => Box::new(CoresBenchmark::new(config)),
             Assignment::Clock(config, sweep) => Box::new(ClockBenchmark::new(config, sweep)),
@@ -78,12 +78,13 @@ impl Assignment {
 }
 
 /// What plots and reports show of each benchmark.
-pub static PRESENTATIONS: [&Presentation; 7] = [
+pub static PRESENTATIONS: [&Presentation; 8] = [
     &hca::presentation::PRESENTATION,
     &hca::between_presentation::PRESENTATION,
     &queue::presentation::PRESENTATION,
     &clock::presentation::PRESENTATION,
     &node::presentation::PRESENTATION,
+    &node::between::presentation::PRESENTATION,
     &memory::presentation::PRESENTATION,
     &cores::presentation::PRESENTATION,
 ];

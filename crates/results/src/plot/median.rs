@@ -1,11 +1,11 @@
 //! Medians, or other percentiles, over a setting: a line for each combination of the others, and of medians bars for the
-//! middle 80 %.
+//! middle 80 %. Upright lines are places that a search found.
 
 use serde::Serialize;
 
 use super::drawing::{Colour, Drawing};
-use super::frame::{Chart, GOES_ON, LegendSymbol, NOT_DRAWN, both, incomplete_entry, ring};
-use super::palette::MOST_SERIES;
+use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, incomplete_entry, ring};
+use super::palette::{CurveStyle, MOST_SERIES, look};
 use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
@@ -33,6 +33,21 @@ pub struct MedianLine {
     pub middles: Vec<MedianMark>,
 }
 
+/// A place on an axis of numbers at which conditions hold or fail: an upright line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoundPlace {
+    pub x: f64,
+    /// What is found there, in words.
+    pub label: String,
+    /// Whether the conditions hold; the line of a place at which they fail is dashed.
+    pub holds: bool,
+    /// The number of the line whose colour it has; black without one.
+    pub line: Option<usize>,
+}
+
+/// The strokes and gaps of the line at a place at which conditions fail.
+const DASHES_OF_FAILURE: &[f64] = &[6.0, 4.0];
+
 /// The figure; the setting is on the horizontal axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Medians {
@@ -45,6 +60,8 @@ pub struct Medians {
     /// The horizontal scale of settings that are numbers; `None` for the one that fits.
     pub setting_scale: Option<ScaleKind>,
     pub lines: Vec<MedianLine>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<FoundPlace>,
 }
 
 impl Medians {
@@ -78,8 +95,18 @@ impl Medians {
         if middles().any(|middle| middle.incomplete) {
             entries.push(incomplete_entry());
         }
+        entries.extend(self.found.iter().map(|place| Entry {
+            label: place.label.clone(),
+            look: self.look_of(place),
+            sign: LegendSymbol::Line,
+        }));
         let axes = (self.setting_axis(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &entries)?;
+        for place in &self.found {
+            let (x, _) = plot.at(place.x, plot.y.low);
+            let CurveStyle { colour, dashes, .. } = self.look_of(place);
+            drawing.dashed(&[(x, plot.bottom), (x, plot.top)], dashes, 1.4, colour);
+        }
 
         // Marks of one place are beside each other, on an axis of numbers within the room at its ends.
         let places = self.ticks.len().max(2) as f64;
@@ -140,6 +167,16 @@ impl Medians {
             ring(&mut drawing, median);
         }
         Ok(drawing)
+    }
+
+    /// How the line at a place looks.
+    fn look_of(&self, place: &FoundPlace) -> CurveStyle {
+        let of_line = |line| self.chart.look(line).colour;
+        CurveStyle {
+            colour: place.line.map_or(Colour::INK, of_line),
+            dashes: if place.holds { &[] } else { DASHES_OF_FAILURE },
+            ..look((0, 0))
+        }
     }
 
     fn setting_axis(&self) -> Axis {

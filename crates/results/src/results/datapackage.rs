@@ -73,7 +73,7 @@ fn resource(name: &str, path: &str, meaning: &str, columns: &[NamedColumn]) -> V
         "encoding": "utf-8",
     });
     if path.ends_with(VILLAS) {
-        // Rows have a cell for each value: as many as the settings say, not as the columns.
+        // Rows have a cell for each value: as many as the settings state, not as the columns.
         resource["profile"] = "data-resource".into();
         resource["mediatype"] = "text/tab-separated-values".into();
         resource["dialect"] = json!({ "delimiter": "\t" });

@@ -17,6 +17,7 @@ pub mod percentile;
 pub mod rank;
 pub mod ranking;
 pub mod rate_search;
+pub mod sequential;
 pub mod smoothing;
 pub mod summary;
 

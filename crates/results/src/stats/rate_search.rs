@@ -3,9 +3,10 @@
 //! The rates that may be measured are known beforehand, on a logarithmic scale of 1 % ([`candidates`]). What was
 //! measured decides alone what comes next: the same observations lead to the same answer, also where a search goes on.
 //!
-//! A rate is measured in rounds. It holds once the upper bound of the median of each figure is below its limit, and
-//! fails once the lower bound of one is not (the bounds of the summary, 95 %, from six rounds on). It is undecided if
-//! neither is so after the most rounds.
+//! A rate is measured in rounds. It holds once the median of each figure over rounds is judged to be below its limit, and
+//! fails once one is judged not to be ([`SequentialTest`], from six rounds on). It is undecided if neither is so after the
+//! most rounds. A share holds only where that of all rounds together is below its limit, too; it fails where that is
+//! not so after the most rounds.
 //!
 //! The search takes rungs half a decade apart, upwards, and ends them at the first that fails above one that held, or
 //! that is saturated: all above are saturated as well. A rate that fails below all that hold is passed over, since
@@ -15,9 +16,8 @@
 
 use super::confidence::lower_rank;
 use super::median_of;
+use super::sequential::{SequentialTest, Side};
 
-/// From this many rounds on a median has bounds.
-pub const LEAST_ROUNDS: u32 = 6;
 /// The place is found if the rate that fails is at most this many times the one that holds.
 pub const PRECISION: f64 = 1.05;
 /// The ratio of two candidates.
@@ -50,6 +50,9 @@ pub struct Limit {
     pub below: f64,
     /// Whether more than that shows saturation, which no higher rate ends.
     pub is_of_capacity: bool,
+    /// Whether it is a share of what a round has, so that the mean, the share of all rounds together, is to be below as
+    /// well: the median shows nothing of what some rounds lose.
+    pub is_share: bool,
 }
 
 /// A search with what was observed so far.
@@ -57,7 +60,7 @@ pub struct Limit {
 pub struct RateSearch<'a> {
     rates: &'a [f64],
     limits: &'a [Limit],
-    most_rounds: u32,
+    test: &'a SequentialTest,
     /// Of each rate, the figures of each round, in the order of the limits.
     observed: Vec<Vec<Vec<f64>>>,
 }
@@ -104,11 +107,11 @@ pub enum Answer {
 
 impl<'a> RateSearch<'a> {
     /// Of ascending rates, of which there is at least one.
-    pub fn new(rates: &'a [f64], limits: &'a [Limit], most_rounds: u32) -> Self {
+    pub fn new(rates: &'a [f64], limits: &'a [Limit], test: &'a SequentialTest) -> Self {
         RateSearch {
             rates,
             limits,
-            most_rounds,
+            test,
             observed: vec![Vec::new(); rates.len()],
         }
     }
@@ -118,37 +121,67 @@ impl<'a> RateSearch<'a> {
         self.observed[place].push(figures);
     }
 
-    /// The median of a figure at a rate, and its bounds once there are enough rounds.
-    pub fn median(&self, place: usize, limit: usize) -> (Option<f64>, Option<[f64; 2]>) {
+    /// A figure in the rounds at a rate.
+    fn figures(&self, place: usize, limit: usize) -> impl Iterator<Item = f64> {
         let rounds = self.observed[place].iter();
-        let mut figures: Vec<f64> = rounds.map(|figures| figures[limit]).collect();
+        rounds.map(move |figures| figures[limit])
+    }
+
+    /// The median of a figure at a rate, and its bounds of 95 % once there are enough rounds.
+    pub fn median(&self, place: usize, limit: usize) -> (Option<f64>, Option<[f64; 2]>) {
+        let mut figures: Vec<f64> = self.figures(place, limit).collect();
         figures.sort_by(f64::total_cmp);
         let bounds = lower_rank(figures.len())
             .map(|rank| [figures[rank - 1], figures[figures.len() - rank]]);
         (median_of(&figures), bounds)
     }
 
-    fn fails(&self, place: usize, is_asked: impl Fn(&Limit) -> bool) -> bool {
-        let mut limits = self.limits.iter().enumerate();
-        limits.any(|(number, limit)| {
-            let bounds = self.median(place, number).1;
-            is_asked(limit) && bounds.is_some_and(|[low, _]| low >= limit.below)
+    /// The mean of a figure over the rounds at a rate.
+    pub fn mean(&self, place: usize, limit: usize) -> Option<f64> {
+        let rounds = self.observed[place].len();
+        (rounds > 0).then(|| self.figures(place, limit).sum::<f64>() / rounds as f64)
+    }
+
+    /// Whether each share of all rounds together is below its limit.
+    fn shares_hold(&self, place: usize) -> bool {
+        let mut shares = (self.limits.iter().enumerate()).filter(|(_, limit)| limit.is_share);
+        shares.all(|(number, limit)| (self.mean(place, number)).is_some_and(|it| it < limit.below))
+    }
+
+    /// On which side of each limit its figure is.
+    fn sides(&self, place: usize) -> impl Iterator<Item = (&Limit, Option<Side>)> {
+        let limits = self.limits.iter().enumerate();
+        limits.map(move |(number, limit)| {
+            let figures = self.figures(place, number);
+            (limit, self.test.side(figures, limit.below))
         })
     }
 
+    fn is_saturated(&self, place: usize) -> bool {
+        let mut sides = self.sides(place);
+        sides.any(|(limit, side)| limit.is_of_capacity && side == Some(Side::NotBelow))
+    }
+
     fn judgement(&self, place: usize) -> Judgement {
-        let mut limits = self.limits.iter().enumerate();
-        let holds = limits.all(|(number, limit)| {
-            let bounds = self.median(place, number).1;
-            bounds.is_some_and(|[_, high]| high < limit.below)
-        });
+        let is = |wanted| move |(_, side): (&Limit, Option<Side>)| side == Some(wanted);
         let rounds = self.observed[place].len() as u32;
-        match (holds, self.fails(place, |_| true)) {
-            (true, _) => Judgement::Holds,
-            (_, true) => Judgement::Fails,
-            _ if rounds >= self.most_rounds => Judgement::Undecided,
-            _ => Judgement::Open,
+        let is_below = self.sides(place).all(is(Side::Below));
+        if self.sides(place).any(is(Side::NotBelow)) {
+            Judgement::Fails
+        } else if is_below && self.shares_hold(place) {
+            Judgement::Holds
+        } else if is_below && rounds >= self.test.most_rounds() {
+            Judgement::Fails
+        } else if rounds >= self.test.most_rounds() {
+            Judgement::Undecided
+        } else {
+            Judgement::Open
         }
+    }
+
+    /// Whether a rate is judged to fail.
+    pub fn fails(&self, place: usize) -> bool {
+        self.judgement(place) == Judgement::Fails
     }
 
     /// The highest rate that holds so far, and the lowest one above it that fails.
@@ -170,7 +203,7 @@ impl<'a> RateSearch<'a> {
             match judged[rung] {
                 Judgement::Open => return Step::Measure(rung),
                 Judgement::Holds => has_held = true,
-                Judgement::Fails if has_held || self.fails(rung, |it| it.is_of_capacity) => break,
+                Judgement::Fails if has_held || self.is_saturated(rung) => break,
                 Judgement::Fails | Judgement::Undecided => {}
             }
         }
@@ -225,6 +258,27 @@ pub fn most_rates(rates: &[f64]) -> u32 {
     let halvings = widest.map_or(0, |gap| usize::BITS - gap.leading_zeros());
     // Both sides of what is undecided.
     (rungs.len() as u32 + 2 * halvings).min(rates.len() as u32)
+}
+
+/// What a search costs at the most that takes each rung and closes in on a place between two of them, of what each rate
+/// costs.
+pub fn most_cost(rates: &[f64], costs: &[u64]) -> u64 {
+    let rungs = rungs(rates);
+    let gaps = rungs.windows(2).map(|pair| &costs[pair[0] + 1..pair[1]]);
+    let widest = gaps.map(halving_cost).max().unwrap_or(0);
+    let of_rungs = rungs.iter().map(|rung| costs[*rung]);
+    of_rungs.fold(widest, u64::saturating_add)
+}
+
+/// The cost of the dearest way to halve a gap until nothing of it is left.
+fn halving_cost(gap: &[u64]) -> u64 {
+    if gap.is_empty() {
+        return 0;
+    }
+    let middle = usize::midpoint(0, gap.len() - 1);
+    let sides = [&gap[..middle], &gap[middle + 1..]];
+    let dearer = sides.map(halving_cost).into_iter().max().unwrap_or(0);
+    gap[middle].saturating_add(dearer)
 }
 
 #[cfg(test)]

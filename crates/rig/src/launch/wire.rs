@@ -4,7 +4,7 @@
 //! one, and each is an error that names it.
 
 use std::io::{self, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -244,8 +244,13 @@ impl Wire {
         }
     }
 
+    /// Ends the connection, also where a copy of it is kept open.
+    pub fn close(&self) {
+        // One that has ended is as wanted.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+
     /// Nothing is waited for beyond this, however long each wait may take.
-    #[cfg(feature = "rdma")]
     pub fn end_at(&mut self, end: Instant) {
         self.end = Some(end);
     }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "mqtt", feature = "nats", feature = "redis"))]
+use super::broker;
+use super::broker::BrokerProgram;
 use super::connected::Connected;
 use super::fallback::Fallback;
 use super::tcp::{self, TcpSockets};
@@ -25,15 +28,27 @@ pub enum NodeType {
     InfiniBand,
     /// Datagrams: [`udp`].
     Udp,
-    /// Connections of TCP: [`tcp`](super::tcp).
+    /// Connections of TCP: [`tcp`].
     Tcp,
     /// Unix sockets: [`unix`](super::unix).
     Unix,
     /// Datagrams to groups: [`multicast`].
     Multicast,
+    /// Calls of gRPC: [`grpc`](super::grpc).
+    #[cfg(feature = "grpc")]
+    Grpc,
+    /// Shared memory by its library: [`iceoryx2`](super::iceoryx2).
+    #[cfg(feature = "iceoryx2")]
+    Iceoryx2,
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]
     Mqtt,
+    /// By way of a server of NATS: [`nats`](super::nats).
+    #[cfg(feature = "nats")]
+    Nats,
+    /// By way of a server of Redis: [`redis`](super::redis).
+    #[cfg(feature = "redis")]
+    Redis,
     /// Messages of libzmq: [`zeromq`](super::zeromq).
     #[cfg(feature = "zeromq")]
     Zeromq,
@@ -47,10 +62,18 @@ impl Named for NodeType {
         NodeType::Tcp,
         NodeType::Unix,
         NodeType::Multicast,
+        #[cfg(feature = "iceoryx2")]
+        NodeType::Iceoryx2,
+        #[cfg(feature = "grpc")]
+        NodeType::Grpc,
         #[cfg(feature = "zeromq")]
         NodeType::Zeromq,
         #[cfg(feature = "mqtt")]
         NodeType::Mqtt,
+        #[cfg(feature = "nats")]
+        NodeType::Nats,
+        #[cfg(feature = "redis")]
+        NodeType::Redis,
         NodeType::Loopback,
     ];
 
@@ -63,8 +86,16 @@ impl Named for NodeType {
             NodeType::Tcp => "tcp",
             NodeType::Unix => "unix",
             NodeType::Multicast => "multicast",
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "grpc",
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "iceoryx2",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "mqtt",
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "nats",
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "redis",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "zeromq",
         }
@@ -107,6 +138,14 @@ impl NodeType {
         "zeromq",
         #[cfg(not(feature = "mqtt"))]
         "mqtt",
+        #[cfg(not(feature = "nats"))]
+        "nats",
+        #[cfg(not(feature = "redis"))]
+        "redis",
+        #[cfg(not(feature = "iceoryx2"))]
+        "iceoryx2",
+        #[cfg(not(feature = "grpc"))]
+        "grpc",
     ];
 
     /// Hands the node-type to `user` as its own type.
@@ -151,8 +190,32 @@ impl NodeType {
                 settings,
                 name: by.name,
             }),
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => user.with(&super::grpc::Grpc {
+                wiring,
+                settings,
+                name: by.name,
+            }),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => user.with(&super::iceoryx2::Iceoryx2 {
+                wiring,
+                settings,
+                name: by.name,
+            }),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => user.with(&super::mqtt::Mqtt {
+                wiring,
+                settings,
+                prefix: by.name,
+            }),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => user.with(&super::nats::Nats {
+                wiring,
+                settings,
+                prefix: by.name,
+            }),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => user.with(&super::redis::Redis {
                 wiring,
                 settings,
                 prefix: by.name,
@@ -176,9 +239,21 @@ impl NodeType {
             // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
             // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
             NodeType::InfiniBand => (ends, 5 + 3 * ends),
+            // A publisher has a thread; a runtime has three files, a subscriber listens, a connection is two sockets.
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => (ends, 4 * ends + 2 * connections),
+            // A node has four, and so has each service that it opens: a publisher one for each subscriber at most. A
+            // connection has three. All stay open.
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => (0, 8 * ends + 7 * connections),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
+            // The same; a thread looks for the address of a name.
+            #[cfg(feature = "nats")]
+            NodeType::Nats => (ends, 4 * ends + 4),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => (ends, 4 * ends + 4),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 let (threads, files) = super::zeromq::needs(ends, connections);
@@ -200,6 +275,19 @@ impl NodeType {
         match self {
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => true,
+            // So does its shared memory, where there is no room.
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => true,
+            _ => false,
+        }
+    }
+
+    /// Whether its ends connect to one another, one after the other: each may wait as long as [`Settings::patience`].
+    pub fn connects_ends(self) -> bool {
+        match self {
+            NodeType::InfiniBand | NodeType::Tcp | NodeType::Unix => true,
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => true,
             _ => false,
         }
     }
@@ -214,20 +302,32 @@ impl NodeType {
             | NodeType::Udp
             | NodeType::Tcp
             | NodeType::Unix => "sender",
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "sender",
             NodeType::Multicast => "network",
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "broker",
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "broker",
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "broker",
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "library",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "library",
         }
     }
 
-    /// Whether its samples go by way of a broker.
-    pub fn takes_broker(self) -> bool {
+    /// The program of the broker by way of which its samples go, if they do.
+    pub fn broker(self) -> Option<&'static BrokerProgram> {
         match self {
             #[cfg(feature = "mqtt")]
-            NodeType::Mqtt => true,
-            _ => false,
+            NodeType::Mqtt => Some(&broker::MOSQUITTO),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => Some(&broker::NATS_SERVER),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => Some(&broker::REDIS_SERVER),
+            _ => None,
         }
     }
 
@@ -254,8 +354,16 @@ impl NodeType {
             }
             NodeType::Unix => None,
             NodeType::Multicast => multicast::refusal(wiring, settings),
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => loopback_interface::refusal("--type grpc"),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => super::iceoryx2::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
+            #[cfg(feature = "nats")]
+            NodeType::Nats => None,
+            #[cfg(feature = "redis")]
+            NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => (super::zeromq::load().err())
                 .or_else(|| loopback_interface::refusal("--type zeromq")),
@@ -277,10 +385,29 @@ impl NodeType {
         Some(format!("--ends processes is impossible {why}"))
     }
 
+    /// Why its ends cannot be on two hosts, if so.
+    pub fn refusal_between_hosts(self) -> Option<String> {
+        let why = match self {
+            NodeType::Udp | NodeType::Tcp => return None,
+            NodeType::Loopback | NodeType::Shmem => "its rings lie in the memory of one host",
+            NodeType::Unix => "its sockets are files of one host",
+            NodeType::Multicast => "its ends join groups of one host",
+            NodeType::InfiniBand => {
+                "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
+            }
+            #[allow(unreachable_patterns, reason = "a build may have no other")]
+            _ => "it is measured on one host only",
+        };
+        let name = self.name();
+        Some(format!("--type {name} is impossible with --peer: {why}"))
+    }
+
     /// Memory that its ends take beside their pools, in bytes; not what a library allocates.
     pub fn memory(self, wiring: &Wiring, settings: &Settings) -> u64 {
         match self {
             NodeType::Loopback | NodeType::Shmem => rings::bytes(wiring, settings).0,
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => super::iceoryx2::bytes(wiring, settings),
             _ => 0,
         }
     }
@@ -293,8 +420,16 @@ impl NodeType {
             NodeType::Udp | NodeType::Tcp | NodeType::Unix | NodeType::Multicast => {
                 "the kernel".to_owned()
             }
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => "tonic 0.14".to_owned(),
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "iceoryx2 0.10".to_owned(),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
+            #[cfg(feature = "nats")]
+            NodeType::Nats => "async-nats 0.51, and a server of NATS".to_owned(),
+            #[cfg(feature = "redis")]
+            NodeType::Redis => "redis 1.8, and a server of Redis".to_owned(),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
         }
@@ -308,16 +443,35 @@ impl NodeType {
             NodeType::InfiniBand => {
                 "ibv_post_send, both HCAs, the fabric between them and ibv_poll_cq"
             }
-            NodeType::Udp => "sendto, the kernel's loopback and recv",
-            NodeType::Tcp => "send, the kernel's loopback with TCP, and recv",
+            NodeType::Udp => "sendto, the kernel's loopback or the network, and recv",
+            NodeType::Tcp => "send, TCP over the kernel's loopback or the network, and recv",
             NodeType::Unix => "send, the queue of the other socket, and recv",
             NodeType::Multicast => {
                 "sendto, the kernel's way over the interface, its copies for the members of the group, and recv"
+            }
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => {
+                "a channel to the thread of the client, HTTP/2 over TCP with TCP_NODELAY over the loopback, and the runtime \
+                 of the server, which the subscriber's thread drives"
+            }
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => {
+                "copying into a sample lent by the library, a queue of its shared memory, and copying out"
             }
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => {
                 "the channel of the client and the thread that writes from it, TCP with TCP_NODELAY to the broker, the \
                  broker, TCP from there, and the event loop of the client, which the subscriber's thread drives"
+            }
+            #[cfg(feature = "nats")]
+            NodeType::Nats => {
+                "the channel of the client and its task that writes, TCP with TCP_NODELAY to the server, the server, TCP \
+                 from there, and the client's task that reads; each end's thread drives its client"
+            }
+            #[cfg(feature = "redis")]
+            NodeType::Redis => {
+                "PUBLISH or XADD by the client's task, TCP with TCP_NODELAY to the server, the server, TCP from there, \
+                 and the client's task that reads; each end's thread drives its client"
             }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {

@@ -14,20 +14,32 @@
 //! | [`error`] | what can go wrong in any of them |
 //! | [`rings`] | rings of our queue `baton-demoting`, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
-//! | [`broker`] | mosquitto as a child, for `mqtt` |
+//! | [`broker`] | a broker as a child, for `mqtt`, `nats` and `redis` |
+//! | `broker_client` | what their clients share |
+//! | `runtime` | what drives a library that is written for `tokio` |
 //! | [`connected`] | connected sockets, for `tcp` and `unix` |
+//! | `grpc` | streams of gRPC by tonic; feature `grpc` |
+//! | `iceoryx2` | publish-subscribe of iceoryx2 in shared memory; feature `iceoryx2` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`loopback_interface`] | whether it is up |
 //! | [`multicast`] | datagrams to groups |
+//! | `nats` | by way of a server of NATS; feature `nats` |
+//! | `redis` | by way of a server of Redis; feature `redis` |
 //! | [`tcp`] | connections of TCP over the loopback |
 //! | [`udp`] | datagrams over the loopback |
 //! | [`unix`] | Unix sockets |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod broker;
+#[cfg(any(feature = "mqtt", feature = "nats", feature = "redis"))]
+mod broker_client;
 pub mod connected;
 pub mod error;
 pub mod fallback;
+#[cfg(feature = "grpc")]
+pub mod grpc;
+#[cfg(feature = "iceoryx2")]
+pub mod iceoryx2;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;
@@ -35,8 +47,19 @@ pub mod loopback_interface;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 pub mod multicast;
+#[cfg(feature = "nats")]
+pub mod nats;
 pub mod pool;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod rings;
+#[cfg(any(
+    feature = "mqtt",
+    feature = "nats",
+    feature = "redis",
+    feature = "grpc"
+))]
+mod runtime;
 pub mod settings;
 mod socket_option;
 pub mod tcp;

@@ -1,6 +1,7 @@
 //! The settings of node-types. Each takes what concerns it.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -40,6 +41,16 @@ named! {
         Stream = "stream",
         /// Messages in sequence.
         SeqPacket = "seqpacket",
+    }
+}
+
+named! {
+    /// By what Redis passes samples on.
+    RedisKind {
+        /// Channels.
+        PubSub = "pubsub",
+        /// Streams.
+        Streams = "streams",
     }
 }
 
@@ -102,13 +113,17 @@ pub struct Settings {
     pub timeout: Duration,
     /// Of the node-type mqtt: what the broker promises.
     pub qos: Qos,
-    /// Of the same: the broker.
+    /// Of the node-type redis: by what it passes samples on.
+    pub redis_kind: RedisKind,
+    /// Of the node-types that take one: the broker.
     pub broker: Option<BrokerAddress>,
     /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
     /// it they are free ones.
     pub zeromq_port: Option<u16>,
     /// What concerns `tcp`, `unix` and `multicast` alone.
     pub sockets: SocketSettings,
+    /// Of `udp` and `tcp`: the address of this host that ends are reached by.
+    pub address: IpAddr,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,
     /// What concerns `infiniband` alone.
@@ -126,9 +141,11 @@ impl Settings {
             receive_queue: 512,
             timeout: Duration::from_secs(10),
             qos: Qos::AtMostOnce,
+            redis_kind: RedisKind::PubSub,
             broker: None,
             zeromq_port: None,
             sockets: SocketSettings::default(),
+            address: Ipv4Addr::LOCALHOST.into(),
             huge_pages: HugePagePolicy::Off,
             verbs: Verbs::default(),
         }

@@ -1,9 +1,9 @@
-//! TCP over the loopback: [`connected`](super::connected) with sockets of TCP.
+//! TCP over the loopback, or between two hosts: [`connected`](super::connected) with sockets of TCP.
 //!
-//! Inside the latency of a sample: `send`, the kernel's loopback with TCP, and `recv`. `TCP_NODELAY` is set unless the
+//! Inside the latency of a sample: `send`, TCP over the kernel's loopback or the network, and `recv`. `TCP_NODELAY` is set unless the
 //! settings rule it out: without it, a small sample waits for the acknowledgement of the one before it.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ use super::{NodeError, Settings, socket_option};
 pub struct TcpSockets {
     no_delay: bool,
     busy_poll: Duration,
+    /// Where subscribers listen.
+    address: Ipv4Addr,
 }
 
 impl TcpSockets {
@@ -34,6 +36,10 @@ impl TcpSockets {
         TcpSockets {
             no_delay,
             busy_poll,
+            address: match settings.address {
+                IpAddr::V4(address) => address,
+                IpAddr::V6(_) => Ipv4Addr::LOCALHOST,
+            },
         }
     }
 }
@@ -92,7 +98,7 @@ impl Sockets for TcpSockets {
     }
 
     fn bind(&self, socket: &OwnedFd, _run: &str, _number: u32) -> Result<SocketAddrV4, NodeError> {
-        let free = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let free = SocketAddrV4::new(self.address, 0);
         let bound = bind(socket.as_raw_fd(), &SockaddrIn::from(free));
         let found = bound.and_then(|()| getsockname::<SockaddrIn>(socket.as_raw_fd()));
         let advice = "check that the loopback is up (ip link)";

@@ -1,10 +1,10 @@
-//! UDP over the loopback: a socket for each end.
+//! UDP over the loopback, or between two hosts: a socket for each end.
 //!
-//! Inside the latency of a sample: `sendto`, the kernel's loopback, and `recv`. A datagram that finds the receiving
+//! Inside the latency of a sample: `sendto`, the kernel's loopback or the network, and `recv`. A datagram that finds the receiving
 //! socket's buffer full is lost. A publisher distributes its samples itself.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -52,7 +52,7 @@ impl Maker for Udp<'_> {
         number: u32,
         told: &[SocketAddr],
     ) -> Result<(UdpPublisher, SocketAddr), NodeError> {
-        let (socket, address) = open()?;
+        let (socket, address) = open(self.settings.address)?;
         let targets = self.wiring.subscribers_of(number);
         let targets = targets.map(|target| told[target as usize]).collect();
         let distribution = Distribution::new(self.wiring, number);
@@ -64,7 +64,7 @@ impl Maker for Udp<'_> {
         _number: u32,
         _told: &[SocketAddr],
     ) -> Result<(UdpSubscriber, SocketAddr), NodeError> {
-        let (socket, address) = open()?;
+        let (socket, address) = open(self.settings.address)?;
         Ok((UdpSubscriber::new(socket, self.settings)?, address))
     }
 }
@@ -102,8 +102,8 @@ impl UdpSubscriber {
     }
 }
 
-fn open() -> Result<(UdpSocket, SocketAddr), NodeError> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+fn open(address: IpAddr) -> Result<(UdpSocket, SocketAddr), NodeError> {
+    let address = SocketAddr::from((address, 0));
     let socket = UdpSocket::bind(address).map_err(NodeError::io(
         "bind",
         address,

@@ -137,6 +137,8 @@ pub struct PlannedPoint {
     pub time: Duration,
     /// Bytes that a round of it leaves on disk, at the most.
     pub bytes: u64,
+    /// How many of these no further round of it adds to.
+    pub bytes_once: u64,
     /// Whether a library that it takes may end the process in which it is measured.
     pub may_abort: bool,
 }

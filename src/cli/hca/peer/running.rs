@@ -1,29 +1,12 @@
 //! Runs the benchmark to another host, and prints its table.
 
-use super::PeerArguments;
 use crate::bench::Assignment;
-use crate::bench::hca::between::PeerConfig;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
 use crate::driver;
 use crate::driver::{Request, Shown, View};
 use crate::host::readiness::Needs;
 use crate::results::schema::{Column, between as columns, hca};
-use crate::time::Nanos;
-
-impl PeerArguments {
-    /// The settings of the benchmark for it.
-    pub(crate) fn config(&self) -> PeerConfig {
-        PeerConfig {
-            run: None,
-            limit: None,
-            peer: self.peer.clone().unwrap_or_default(),
-            probes: self.probes(),
-            uncertainty: self.clock_uncertainty.map(Nanos::from),
-            drift: self.drift(),
-        }
-    }
-}
 
 /// The figures of the table.
 const FIGURES: [Column; 15] = [

@@ -166,6 +166,7 @@ impl Benchmark for ClockBenchmark {
                 rows: self.rows(clock.name(), None).collect(),
                 time: watch + baseline,
                 bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
+                bytes_once: 0,
                 may_abort: false,
             });
         let timers = Timer::ALL
@@ -181,6 +182,7 @@ impl Benchmark for ClockBenchmark {
                 _ => watch,
             },
             bytes: files::BYTES_PER_CPU * cpus,
+            bytes_once: 0,
             may_abort: false,
         });
         Ok(Plan {

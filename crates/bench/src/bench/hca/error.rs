@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::bench::hca::loops::floor::FloorError;
+use crate::between::error::PeerError;
 use crate::buffer::BufferError;
 use crate::generators::GeneratorsError;
 use crate::host::HostError;
@@ -78,6 +79,17 @@ pub enum RunError {
     /// Generators of memory load could not be had, or do not answer.
     #[error("memory load: {0}")]
     Generators(GeneratorsError),
+}
+
+impl From<PeerError> for RunError {
+    fn from(error: PeerError) -> Self {
+        match error {
+            PeerError::Usage(text) => RunError::Usage(text),
+            PeerError::Wire(error) => RunError::Wire(error),
+            PeerError::Peer(peer, failure) => RunError::Peer(peer, failure),
+            PeerError::Here(text) => RunError::Post(text),
+        }
+    }
 }
 
 impl From<GeneratorsError> for RunError {

@@ -461,6 +461,7 @@ impl Benchmark for MemoryBenchmark {
                 _ => self.time() + Self::time_to_arrange(&setting, point),
             },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
+            bytes_once: 0,
             may_abort: false,
         };
         let plan = Plan {

@@ -11,7 +11,8 @@ use crate::node::{Wiring, WorkRequestCounts};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::sorting::sort_by_key;
 use crate::stats::{LatencyHistogram, Summary};
-use crate::time::Clock;
+use crate::time::between::Message;
+use crate::time::{Clock, Nanos};
 
 /// What a run is judged by.
 #[derive(Debug, Clone, Copy)]
@@ -19,22 +20,39 @@ pub(super) struct Judge<C> {
     pub clock: C,
     pub epoch: Epoch,
     pub wiring: Wiring,
+    /// Whether subscribers are on another host: their stamps are in nanoseconds of its clock.
+    pub is_far: bool,
 }
 
 impl<C: Clock> Judge<C> {
+    /// When a sample was read, moved as the stamps that samples carry.
+    fn read_at(&self, sample: &ReceivedSample) -> u64 {
+        match self.is_far {
+            true => self.epoch.of_nanos(Nanos(sample.stamp.0)),
+            false => self.epoch.at(&self.clock, sample.stamp),
+        }
+    }
+
     /// What came of it.
     pub(super) fn outcome(&self, reports: &Reports) -> Result<RunOutcome, LogError> {
         let mut books = Books::new(&self.wiring, reports)?;
         let (mut latencies, mut intended) = (Vec::new(), Vec::new());
+        let (mut crossed, mut place) = (Vec::new(), 0);
         let mut arrived = Span::default();
         for (subscriber, report) in reports.subscribers.iter().enumerate() {
             for sample in report.received() {
                 let sample = sample?;
-                let at = self.epoch.at(&self.clock, sample.stamp);
+                let at = self.read_at(&sample);
                 arrived.add(at);
+                place += 1;
                 let Some(step) = books.arrived(subscriber as u32, &sample) else {
                     continue;
                 };
+                if self.is_far {
+                    let message = Message::forward(Nanos(sample.sent_ns), Nanos(at));
+                    crossed.push((place - 1, message));
+                    continue;
+                }
                 let publisher = &reports.publishers[sample.header.publisher() as usize];
                 let due = publisher.schedule.due(publisher.warmup_steps + step);
                 latencies.push(at.wrapping_sub(sample.sent_ns) as i64);
@@ -79,6 +97,7 @@ impl<C: Clock> Judge<C> {
                 .filter_map(|it| it.work)
                 .reduce(WorkRequestCounts::and),
             lost,
+            crossed,
         })
     }
 }

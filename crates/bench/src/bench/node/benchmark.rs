@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::between::bounds;
 use super::config::{Config, LogPlace, RunsAs, TimerKind};
 use super::error::RunError;
 use super::log::Log;
@@ -14,10 +15,11 @@ use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
 use super::{files, findings, process, publisher, rows, subscriber};
+use crate::buffer::HugePagePolicy;
 use crate::host::MemoryLock;
 use crate::node::settings::Poll;
-use crate::results::schema::Schema;
-use crate::results::schema::node as columns;
+use crate::results::finding::{Finding, kinds};
+use crate::results::schema::{Schema, node as columns, node_between};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
     SampleFolders,
@@ -72,17 +74,31 @@ impl NodeBenchmark {
         let wiring = &point.wiring;
         let steps = config.steps(point.rate_per_s);
         let (place, policy) = (config.log, config.huge_pages);
+        // Of another host's logs there is a copy here, in small pages.
+        let copied = match config.peer {
+            None => policy,
+            Some(_) => HugePagePolicy::Off,
+        };
         let of_publisher = Log::<{ SentSample::WORDS }>::memory(place, steps as usize, policy).0;
         let of_subscribers = (0..wiring.subscribers)
             .map(|number| subscriber::entries(wiring, steps, number))
-            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, policy).0)
+            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, copied).0)
             .fold(0, u64::saturating_add);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
+        // Of two clocks, the two stamps of each copy and its bounds, with its place.
+        let of_bounds = match config.peer {
+            None => 0,
+            Some(_) => 120,
+        };
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1;
+        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
+        let subscribers_here = match config.peer {
+            None => wiring.subscribers,
+            Some(_) => 0,
+        };
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
-            + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
+            + u64::from(subscribers_here) * subscriber::slots(config) as u64;
         [
             MemoryNeed {
                 what: "logs",
@@ -94,7 +110,7 @@ impl NodeBenchmark {
             },
             MemoryNeed {
                 what: "samples",
-                bytes: slots * (rows::sample_bytes(point) + 128),
+                bytes: slots * rows::slot_bytes(point),
             },
             MemoryNeed {
                 what: "rings",
@@ -118,11 +134,11 @@ impl NodeBenchmark {
                 self.config.steps(point.rate_per_s)
             );
             let advice = match self.config.log {
-                LogPlace::Memory => {
+                LogPlace::Memory if self.config.peer.is_none() => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers, \
                     or use --log file"
                 }
-                LogPlace::File { .. } => {
+                _ => {
                     "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers"
                 }
             };
@@ -163,6 +179,7 @@ impl NodeBenchmark {
                     .saturating_add(values.saturating_mul(files::BYTES_PER_VALUE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
+                bytes_once: BYTES_PER_POINT,
                 may_abort: point.node_type.may_abort(),
             }
         };
@@ -182,12 +199,27 @@ impl NodeBenchmark {
         let folder = &place.folders[0];
         let run = machine.run(point, &self.config, folder, progress)?;
         files::add_lost(folder, place.round, &run)?;
+        let proved = match (&run.far, &self.config.peer) {
+            (Some(far), Some(asked)) => {
+                files::add_probes(folder, place.round, far)?;
+                Some(bounds::prove(&run.outcome, far, asked))
+            }
+            _ => None,
+        };
+        let contradiction = (proved.as_ref())
+            .and_then(|proved| proved.as_ref().err())
+            .map(|error| match error.is_contradiction() {
+                true => format!("contradiction: {error}"),
+                false => error.to_string(),
+            });
+        let proved = proved.and_then(Result::ok);
         for &format in &self.config.keep_samples {
             let source = files::SampleSource {
                 point,
                 seed: self.config.seed,
                 clock: &machine.clock,
                 run: &run,
+                proved: proved.as_ref(),
             };
             files::add_samples(folder, place.round, format, &source)?;
         }
@@ -195,24 +227,37 @@ impl NodeBenchmark {
         let mut findings = findings::of(point, found);
         findings.extend(of_placement(&run.placement.warnings));
         findings.extend(of_throttling(&run.throttled, None));
-        let mut figures = rows::figures(point, found);
-        rows::add_broker(&mut figures, run.broker.as_ref());
+        let (figures, histograms) = match &run.far {
+            None => {
+                let mut figures = rows::figures(point, found);
+                rows::add_broker(&mut figures, run.broker.as_ref());
+                let histograms = vec![
+                    (LATENCY.to_owned(), found.latency.histogram.clone()),
+                    (INTENDED.to_owned(), found.intended.histogram.clone()),
+                ];
+                (figures, histograms)
+            }
+            Some(far) => {
+                findings.extend(far.findings.iter().cloned());
+                findings.push(Finding::of(&kinds::HALF_ROUND_TRIP));
+                bounds::figures(point, found, far, proved.as_ref())
+            }
+        };
         let row = RowOutcome {
             figures,
             findings,
-            failure: failure(&run),
+            failure: failure(&run).or(contradiction),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
                 "made_of": point.node_type.made_of(),
                 "cpus": run.placement.cpus,
+                "of_peer": (run.far.as_ref())
+                    .map(|far| json!({ "cpus": far.cpus, "pages": far.pages })),
                 "placement_warnings": run.placement.warnings,
-                "pages": run.reports.least_pages(),
+                "pages": run.reports.least_pages(run.far.is_some()),
             }),
             details: json!({ "by_subscriber": found.by_subscriber }),
-            histograms: vec![
-                (LATENCY.to_owned(), found.latency.histogram.clone()),
-                (INTENDED.to_owned(), found.intended.histogram.clone()),
-            ],
+            histograms,
             ..RowOutcome::default()
         };
         Ok(Outcome {
@@ -258,7 +303,10 @@ fn failure(run: &Run) -> Option<String> {
 
 impl Benchmark for NodeBenchmark {
     fn schema(&self) -> &'static Schema {
-        &columns::SCHEMA
+        match self.config.peer {
+            None => &columns::SCHEMA,
+            Some(_) => &node_between::SCHEMA,
+        }
     }
 
     fn plan(&mut self) -> Result<Plan, Failure> {
@@ -279,7 +327,11 @@ impl Benchmark for NodeBenchmark {
         let [spin, poll] = is_busy.map(u32::from);
         let busy = |point: &Point| {
             let wiring = &point.wiring;
-            (spin * wiring.publishers + poll * wiring.subscribers) as usize
+            let subscribers = match self.config.peer {
+                None => wiring.subscribers,
+                Some(_) => 0,
+            };
+            (spin * wiring.publishers + poll * subscribers) as usize
         };
         self.plan.points.iter().map(busy).max()
     }
@@ -300,15 +352,29 @@ impl Benchmark for NodeBenchmark {
         for point in &self.plan.points {
             machine.placement(point)?;
         }
+        let mut findings = Vec::new();
+        let mut hosts = None;
+        if let (Some(remote), Some(asked)) = (&machine.remote, &self.config.peer) {
+            let mut remote = remote.borrow_mut();
+            remote.prepare(&self.config, &self.plan.points)?;
+            let (here, there) = (&remote.here, &remote.there);
+            hosts = Some(json!({ "publishers": here, "subscribers": there }));
+            if here.boot_id == there.boot_id {
+                findings.push(Finding::of(&kinds::ONE_HOST));
+            } else if self.config.timer == TimerKind::Timerfd && asked.uncertainty.is_none() {
+                findings.push(Finding::of(&kinds::STEERED_CLOCK));
+            }
+        }
         let ready = Ready {
             plan: self.outline(),
             obtained: json!({
                 "latency_is_from": "the stamp of a sample to when it was read",
                 "infiniband": facts,
+                "hosts": hosts,
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: Vec::new(),
-            findings: Vec::new(),
+            findings,
         };
         self.machine = Some(machine);
         Ok(ready)

@@ -5,19 +5,17 @@ use super::error::RunError;
 use super::point::Point;
 use crate::host::interrupt;
 use crate::node::NodeError;
-use crate::node::broker::{Broker, Usage, refusal as cannot_spawn};
+use crate::node::broker::{Broker, Usage};
 use crate::node::loopback_interface;
 use crate::node::settings::BrokerAddress;
 use crate::rig::error::RigError;
 
 /// Why there is no broker for a point, if so.
 pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
-    if !point.node_type.takes_broker() {
-        return None;
-    }
+    let program = point.node_type.broker()?;
     match &config.broker {
         BrokerChoice::Spawn => {
-            cannot_spawn().or_else(|| loopback_interface::refusal("--broker spawn"))
+            (program.refusal()).or_else(|| loopback_interface::refusal("--broker spawn"))
         }
         BrokerChoice::At(_) => None,
     }
@@ -74,14 +72,16 @@ impl RunBroker {
             looks: None,
             most_resident: 0,
         };
+        let Some(program) = point.node_type.broker() else {
+            return Ok(broker);
+        };
         match &config.broker {
-            _ if !point.node_type.takes_broker() => {}
             BrokerChoice::At(address) => {
                 broker.address = Some(address.clone());
                 broker.process = config.broker_process;
             }
             BrokerChoice::Spawn => {
-                let spawned = Broker::spawn(|| interrupt::requested().is_none());
+                let spawned = Broker::spawn(program, || interrupt::requested().is_none());
                 let spawned = spawned.map_err(|error| match (error, interrupt::requested()) {
                     (NodeError::GivenUp, Some(signal)) => RigError::Interrupted(signal).into(),
                     (error, _) => RunError::from(error),

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::between::peer::PeerConfig;
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
-use crate::node::settings::{BrokerAddress, Poll, Qos, SocketSettings};
+use crate::node::settings::{BrokerAddress, Poll, Qos, RedisKind, SocketSettings};
 use crate::rig::named::{Named, named};
 use crate::rig::ports::{PortRequest, UcRouteRequest};
 use crate::time::ClockKind;
@@ -151,6 +152,8 @@ pub struct Config {
     pub verbs: VerbsConfig,
     /// See [`Settings`](crate::node::Settings).
     pub qos: Qos,
+    /// See [`Settings`](crate::node::Settings).
+    pub redis_kind: RedisKind,
     /// Who distributes, where a broker does.
     pub broker: BrokerChoice,
     /// The process of a broker that runs, whose processor time and memory are of interest.
@@ -159,6 +162,8 @@ pub struct Config {
     pub zeromq_port: Option<u16>,
     /// See [`Settings`](crate::node::Settings).
     pub sockets: SocketSettings,
+    /// The other host, on which the subscribers are, if there is one.
+    pub peer: Option<PeerConfig>,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.

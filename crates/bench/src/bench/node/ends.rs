@@ -1,9 +1,11 @@
 //! From the name of a node-type to its ends, and a thread for each of them.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::config::{Config, TimerKind};
 use super::error::{NodeThreadError, RunError};
@@ -14,10 +16,11 @@ use super::shared::SharedState;
 use super::task::{LogRoom, NodeTask};
 use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
-use crate::host::Wakeable;
+use crate::host::placement::RoleSpec;
+use crate::host::{HostError, Placement, Topology, Wakeable};
 use crate::node::kind::{MakerInputs, MakerUser};
 use crate::node::settings::BrokerAddress;
-use crate::node::{Ends, Maker, Node, NodeError, Settings};
+use crate::node::{Ends, Maker, Node, NodeError, Settings, Side};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
@@ -40,6 +43,8 @@ pub(super) struct Common {
     pub(super) name: String,
     /// Whether some ends have the same CPU.
     pub(super) shares_cpu: bool,
+    /// The address of this host that ends are reached by.
+    pub(super) address: IpAddr,
 }
 
 /// What all ends of a process are made with.
@@ -72,6 +77,7 @@ impl Setup<'_> {
         } = self.common;
         let settings = &Settings {
             broker: broker.clone(),
+            address: self.common.address,
             ..point.settings(config)
         };
         let made_with = MakerInputs {
@@ -160,6 +166,23 @@ pub(super) fn seat(role: Role, cpu: usize) -> WorkerPlacement {
     }
 }
 
+/// Where the threads of these sides of a point go.
+pub(super) fn placement(
+    topology: &Topology,
+    point: &Point,
+    sides: &[Side],
+) -> Result<Placement, HostError> {
+    let roles = |side: &Side| {
+        let (count, role) = match side {
+            Side::Publishers => (point.wiring.publishers, PUBLISHER),
+            Side::Subscribers => (point.wiring.subscribers, SUBSCRIBER),
+        };
+        (0..count).map(move |_| RoleSpec::new(role.name, "--cpus", None))
+    };
+    let all: Vec<RoleSpec> = sides.iter().flat_map(roles).collect();
+    Placement::plan(topology, &all)
+}
+
 /// Makes all ends in this process, and starts a thread for each.
 pub(super) struct InThreads<'a, C> {
     pub(super) setup: &'a Setup<'a>,
@@ -191,6 +214,87 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
         }
         Ok(())
     }
+}
+
+/// Makes ends of one side, and starts a thread for each; those of the other side are elsewhere.
+pub(super) struct OneSide<'a, C, L, F> {
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) clock: C,
+    pub(super) side: Side,
+    /// Their numbers, and the CPU of each.
+    pub(super) ends: &'a [(u32, usize)],
+    /// The addresses of the other side, if its ends were made first.
+    pub(super) told: &'a [Value],
+    /// Where an end notes what it sends or receives.
+    pub(super) log: L,
+    /// Reports the addresses of the ends, once these are made, and returns the crew to which their threads belong.
+    pub(super) made: F,
+}
+
+impl<C, L, F> MakerUser for OneSide<'_, C, L, F>
+where
+    C: Clock,
+    L: Fn(u32) -> Result<LogRoom, RunError>,
+    F: FnOnce(Vec<Value>) -> Result<Workers, RunError>,
+{
+    type Output = Workers;
+    type Error = RunError;
+
+    fn with<M: Maker>(self, maker: &M) -> Result<Workers, RunError> {
+        let (setup, clock, ends) = (self.setup, self.clock, self.ends);
+        let told = addresses::<M>(self.told)?;
+        let task = |number| Ok::<_, RunError>(setup.task(clock, number, (self.log)(number)?));
+        match self.side {
+            Side::Publishers => {
+                let made = ends
+                    .iter()
+                    .map(|&(number, _)| maker.publisher(number, &told));
+                let (nodes, tells) = unzipped(made)?;
+                let mut workers = (self.made)(tells)?;
+                for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {
+                    setup.start_publisher(cpu, task(number)?, node, &mut workers)?;
+                }
+                Ok(workers)
+            }
+            Side::Subscribers => {
+                let made = ends
+                    .iter()
+                    .map(|&(number, _)| maker.subscriber(number, &told));
+                let (nodes, tells) = unzipped(made)?;
+                let mut workers = (self.made)(tells)?;
+                for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {
+                    setup.start_subscriber(cpu, task(number)?, node, &mut workers)?;
+                }
+                Ok(workers)
+            }
+        }
+    }
+}
+
+/// What ends of another process have reported.
+pub(super) fn addresses<M: Maker>(told: &[Value]) -> Result<Vec<M::Told>, Failure> {
+    let all = told.iter().cloned().map(serde_json::from_value);
+    all.collect::<Result<_, _>>().map_err(misunderstood)
+}
+
+/// Ends, and what they report.
+fn unzipped<N, T: Serialize>(
+    made: impl Iterator<Item = Result<(N, T), NodeError>>,
+) -> Result<(Vec<N>, Vec<Value>), RunError> {
+    let (mut nodes, mut tells) = (Vec::new(), Vec::new());
+    for made in made {
+        let (node, told) = made?;
+        nodes.push(node);
+        tells.push(serde_json::to_value(told).map_err(misunderstood)?);
+    }
+    Ok((nodes, tells))
+}
+
+/// What came from another process has another form than expected.
+pub(super) fn misunderstood(error: serde_json::Error) -> Failure {
+    Failure::Run(format!(
+        "the process of an end got an invalid message: {error}"
+    ))
 }
 
 /// The reports of all workers, in the order in which they were started, or why there are none.

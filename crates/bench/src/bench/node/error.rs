@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::log::LogError;
+use crate::between::error::PeerError;
 use crate::buffer::BufferError;
 use crate::host::HostError;
+use crate::launch::wire::WireError;
 use crate::node::NodeError;
 use crate::results::ReportError;
 use crate::rig::benchmark::Failure;
@@ -54,6 +56,9 @@ pub enum RunError {
     /// That of a process that was to make an end.
     #[error(transparent)]
     Process(#[from] Failure),
+    /// The other host is not reached, or cannot go on.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
     #[error("shared memory: {0}")]
     Memory(#[from] BufferError),
     #[error("{0}")]
@@ -62,6 +67,12 @@ pub enum RunError {
     NothingToMeasure(String),
     #[error(transparent)]
     NotWritten(#[from] ReportError),
+}
+
+impl From<WireError> for RunError {
+    fn from(error: WireError) -> Self {
+        RunError::Peer(error.into())
+    }
 }
 
 impl From<HostError> for RunError {
@@ -93,6 +104,7 @@ impl From<RunError> for Failure {
         match error {
             error if error.is_shortage() => Failure::Shortage(text),
             RunError::Process(failure) => failure,
+            RunError::Peer(error) => error.into(),
             RunError::Thread(_, NodeThreadError::Process(failure)) if failure.fails_its_point() => {
                 failure
             }

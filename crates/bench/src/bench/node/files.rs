@@ -6,17 +6,22 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::between::bounds::bounded_rows;
+use super::between::remote::FarEnd;
 use super::config::Format;
 use super::error::RunError;
 use super::log::LogError;
 use super::point::Point;
-use super::result::{LossCause, LostSample, REFUSED, ReceivedSample, SentSample};
+use super::result::{LossCause, LostSample, OutRow, REFUSED, ReceivedSample, SentSample};
 use super::run::Run;
 use super::sample::{self, Header};
+use crate::between::probe::probe_rows;
+use crate::between::proof::ProvedBounds;
 use crate::results::SampleWriter;
-use crate::results::schema::node as columns;
+use crate::results::schema::between::PROBES_FILE;
+use crate::results::schema::{node as columns, node_between};
 use crate::rig::error::unless_interrupted;
-use crate::time::AnyClock;
+use crate::time::{AnyClock, Nanos};
 
 /// Rows that are written between two looks for a signal.
 const ROWS_PER_LOOK: usize = 4096;
@@ -36,18 +41,6 @@ struct InRow {
     t_intended_ns: u64,
     t_sent_ns: u64,
     values: String,
-}
-
-#[derive(Debug, Serialize)]
-struct OutRow {
-    round: u32,
-    subscriber: u32,
-    publisher: u32,
-    seq: i64,
-    t_sent_ns: u64,
-    t_received_ns: u64,
-    latency_ns: i64,
-    intact: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +81,12 @@ pub(super) fn add_lost(folder: &Path, round: u32, run: &Run) -> Result<(), RunEr
     write(folder, &columns::LOST_FILE, round, rows)
 }
 
+/// Adds the probes of a round to `probes.csv`, where there are two hosts.
+pub(super) fn add_probes(folder: &Path, round: u32, far: &FarEnd) -> Result<(), RunError> {
+    let rows = probe_rows(round, &far.probes).map(Ok);
+    write(folder, &PROBES_FILE, round, rows)
+}
+
 /// Whose samples are written.
 pub(super) struct SampleSource<'a> {
     pub(super) point: &'a Point,
@@ -95,6 +94,8 @@ pub(super) struct SampleSource<'a> {
     pub(super) seed: u64,
     pub(super) clock: &'a AnyClock,
     pub(super) run: &'a Run,
+    /// Of two clocks.
+    pub(super) proved: Option<&'a ProvedBounds>,
 }
 
 /// Adds the samples of a round to the files of that format.
@@ -109,6 +110,7 @@ pub(super) fn add_samples(
         seed,
         clock,
         run,
+        proved,
     } = source;
     let between = match format {
         Format::Hcabench => ' ',
@@ -146,7 +148,10 @@ pub(super) fn add_samples(
     let received = (0..).zip(subscribers).flat_map(|(subscriber, report)| {
         let row = move |sample: ReceivedSample| {
             let publisher = sample.header.publisher();
-            let t_received_ns = at(sample.stamp);
+            let t_received_ns = match run.far {
+                None => at(sample.stamp),
+                Some(_) => run.epoch.of_nanos(Nanos(sample.stamp.0)),
+            };
             OutRow {
                 round,
                 subscriber,
@@ -163,7 +168,13 @@ pub(super) fn add_samples(
     match format {
         Format::Hcabench => {
             write(folder, &columns::IN, round, sent)?;
-            write(folder, &columns::OUT, round, received)
+            match run.far {
+                None => write(folder, &columns::OUT, round, received),
+                Some(_) => {
+                    let rows = bounded_rows(received, proved);
+                    write(folder, &node_between::OUT, round, rows)
+                }
+            }
         }
         Format::Villas => {
             let sent = sent.map(|row| row.map(villas::InLine::from));

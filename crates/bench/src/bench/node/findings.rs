@@ -105,6 +105,7 @@ mod tests {
             receive_rate_per_s: Some(rates[1]),
             work: None,
             lost: Vec::new(),
+            crossed: Vec::new(),
         };
         change(&mut outcome);
         let found = of(&point, &outcome);

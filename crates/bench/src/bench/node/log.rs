@@ -354,6 +354,13 @@ impl<const N: usize> Entries<N> {
         self.log().page_kind()
     }
 
+    /// Entries from one on, as many as are read at once.
+    pub(super) fn read(&self, from: usize) -> Result<Vec<[u64; N]>, LogError> {
+        let mut entries = Vec::new();
+        self.log().read(from, self.count, &mut entries)?;
+        Ok(entries)
+    }
+
     /// The entries, in the order in which they were noted; an error where they cannot be read.
     pub(super) fn iter(&self) -> impl Iterator<Item = Result<[u64; N], LogError>> + '_ {
         let (mut first, mut entries) = (0, Vec::new());

@@ -13,11 +13,13 @@
 //! | settings | `config`, `plan` |
 //! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker`, `running_latency` |
 //! | ends that are processes | [`process`] |
+//! | ends on two hosts | [`between`] |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `findings`, `files`, `presentation` |
 
 pub mod benchmark;
+pub mod between;
 pub mod config;
 pub mod plan;
 pub mod process;

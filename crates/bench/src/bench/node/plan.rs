@@ -94,7 +94,13 @@ impl Plan {
             RunsAs::Threads => None,
             RunsAs::Processes => point.node_type.refusal_of_processes(&settings),
         };
-        let refusal = refusal.or_else(of_processes);
+        let of_hosts = || {
+            config.peer.as_ref()?;
+            let ends = "--ends processes is impossible with --peer: on each host, ends are threads of one process";
+            let of_ends = (point.ends == RunsAs::Processes).then(|| ends.to_owned());
+            point.node_type.refusal_between_hosts().or(of_ends)
+        };
+        let refusal = of_hosts().or(refusal).or_else(of_processes);
         match refusal.or_else(|| broker::refusal(&point, config)) {
             None => self.points.push(point),
             Some(reason) => self.leave_out(&point, reason, config),

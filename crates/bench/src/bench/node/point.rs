@@ -1,6 +1,7 @@
 //! What is measured at once.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,10 +55,13 @@ impl Point {
             },
             timeout: config.timeout,
             qos: config.qos,
+            redis_kind: config.redis_kind,
             // It is known once it runs.
             broker: None,
             zeromq_port: config.zeromq_port,
             sockets: config.sockets.clone(),
+            // Of two hosts it is known once they are connected.
+            address: Ipv4Addr::LOCALHOST.into(),
         }
     }
 }

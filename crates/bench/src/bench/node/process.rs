@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::{Config, LogPlace, RunsAs};
-use super::ends::{Common, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
+use super::ends::{
+    Common, OneSide, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, misunderstood, seat,
+};
 use super::error::{NodeThreadError, RunError};
 use super::log::{InheritedLog, LogError, SharedLog};
 use super::point::Point;
@@ -395,12 +397,6 @@ fn end() -> Result<Report, RunError> {
     })
 }
 
-fn misunderstood(error: serde_json::Error) -> Failure {
-    Failure::Run(format!(
-        "the process of an end got an invalid message: {error}"
-    ))
-}
-
 struct EndProcess<'a> {
     ask: &'a EndRequest,
     asked: &'a Receiver<String>,
@@ -430,58 +426,23 @@ impl ClockUser for EndProcess<'_> {
             fabric: fabric.as_ref(),
             wakeable: &Wakeable::new()?,
         };
-        setup.visit(EndWorker {
-            setup: &setup,
-            ask,
-            asked: self.asked,
-            clock,
-        })
-    }
-}
-
-/// Makes one end, and runs its loop in a thread.
-struct EndWorker<'a, C> {
-    setup: &'a Setup<'a>,
-    ask: &'a EndRequest,
-    asked: &'a Receiver<String>,
-    clock: C,
-}
-
-impl<C: Clock> MakerUser for EndWorker<'_, C> {
-    type Output = Report;
-    type Error = RunError;
-
-    fn with<M: Maker>(self, maker: &M) -> Result<Report, RunError> {
-        let (setup, ask, clock) = (self.setup, self.ask, self.clock);
-        let told: Result<Vec<M::Told>, _> = (ask.told.iter().cloned())
-            .map(serde_json::from_value)
-            .collect();
-        let told = told.map_err(misunderstood)?;
-        let log = LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?);
-        let task = setup.task(clock, ask.number, log);
-        let made = |tells: M::Told| -> Result<Workers, RunError> {
-            let tells = serde_json::to_value(tells).map_err(misunderstood)?;
+        let made = |mut tells: Vec<Value>| -> Result<Workers, RunError> {
             // A parent that has gone ends this process.
-            let _ = answer(&Answer::Made(tells));
+            let _ = answer(&Answer::Made(tells.remove(0)));
             self.asked.recv().map_err(|_| NodeError::GivenUp)?;
             // The stop flag of the run is not its own: it ends at the end of this one.
             Ok(Crew::new(&Arc::new(Control::default()))?)
         };
-        let mut workers = match ask.side {
-            Side::Publishers => {
-                let (node, tells) = maker.publisher(ask.number, &told)?;
-                let mut workers = made(tells)?;
-                setup.start_publisher(ask.cpu, task, node, &mut workers)?;
-                workers
-            }
-            Side::Subscribers => {
-                let (node, tells) = maker.subscriber(ask.number, &told)?;
-                let mut workers = made(tells)?;
-                setup.start_subscriber(ask.cpu, task, node, &mut workers)?;
-                workers
-            }
-        };
-        let run = &setup.shared.run;
+        let mut workers = setup.visit(OneSide {
+            setup: &setup,
+            clock,
+            side: ask.side,
+            ends: &[(ask.number, ask.cpu)],
+            told: &ask.told,
+            log: |_| Ok(LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?)),
+            made,
+        })?;
+        let run = &shared.run;
         let is_stopped = || {
             let stopped = || RunError::Thread(role(ask.side), NodeThreadError::Stopped);
             run.stopped().then(stopped)

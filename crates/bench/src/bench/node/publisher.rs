@@ -151,11 +151,13 @@ impl<C: Clock> NodeTask<C> {
             };
             if step >= end {
                 // Those up to the last step that counts: this one was waited for to know the end.
-                logged.late = if log.count() > 0 {
-                    late - late_before
+                if log.count() > 0 {
+                    logged.late = late - late_before;
                 } else {
-                    0
-                };
+                    // No sample of it counts: all were of the warm-up.
+                    logged.first = number;
+                    self.shared.begin_to_count(self.number, number);
+                }
                 break;
             }
             if step >= first && log.count() == 0 {
@@ -194,7 +196,7 @@ impl<C: Clock> NodeTask<C> {
 struct LoggedSamples {
     /// Samples that count and that the node took.
     sent: u64,
-    /// The number of the first sample that counts.
+    /// The number of the first sample that counts, or that it would have.
     first: u64,
     /// Steps that count and were due before they were waited for.
     late: u64,

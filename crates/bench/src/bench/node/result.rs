@@ -11,6 +11,7 @@ use crate::node::WorkRequestCounts;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
+use crate::time::between::Message;
 
 /// The number of a sample that the node did not take.
 pub(super) const REFUSED: u64 = u64::MAX;
@@ -83,7 +84,7 @@ pub(super) struct PublisherReport {
     pub log: Entries<{ SentSample::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
-    /// The number of the first of them.
+    /// The number of the first of them, or that it would have.
     pub first: u64,
     /// Samples of them that were acknowledged, where there is such a thing.
     pub acknowledged: Option<u64>,
@@ -122,6 +123,19 @@ impl SubscriberReport {
     }
 }
 
+/// A sample that has come, as a row of `out.csv`.
+#[derive(Debug, Serialize)]
+pub(super) struct OutRow {
+    pub round: u32,
+    pub subscriber: u32,
+    pub publisher: u32,
+    pub seq: i64,
+    pub t_sent_ns: u64,
+    pub t_received_ns: u64,
+    pub latency_ns: i64,
+    pub intact: bool,
+}
+
 /// What an end reports when it is done.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Report {
@@ -152,11 +166,12 @@ impl Reports {
         reports
     }
 
-    /// The least pages that any of their logs got.
-    pub(super) fn least_pages(&self) -> Option<PageKind> {
+    /// The least pages that any log got which was written here: those of subscribers on another host are copies.
+    pub(super) fn least_pages(&self, are_far: bool) -> Option<PageKind> {
         let publishers = self.publishers.iter().map(|it| it.log.page_kind());
+        let subscribers = self.subscribers.iter().filter(|_| !are_far);
         publishers
-            .chain(self.subscribers.iter().map(|it| it.log.page_kind()))
+            .chain(subscribers.map(|it| it.log.page_kind()))
             .min()
     }
 }
@@ -196,6 +211,9 @@ pub(super) struct RunOutcome {
     pub work: Option<WorkRequestCounts>,
     /// Samples that never came, in order.
     pub lost: Vec<LostSample>,
+    /// Of samples from another host, in place of latencies: each that came first and unharmed, with its place among all
+    /// arrivals.
+    pub crossed: Vec<(usize, Message)>,
 }
 
 /// A distribution.

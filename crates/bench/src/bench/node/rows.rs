@@ -7,13 +7,18 @@ use super::result::RunOutcome;
 use crate::node::NodeType;
 use crate::node::pool::WORD;
 use crate::results::Record;
-use crate::results::schema::node as columns;
+use crate::results::schema::{between, node as columns};
 use crate::rig::named::Named;
 use crate::stats::fairness;
 
 /// Bytes of a sample.
 pub(super) fn sample_bytes(point: &Point) -> u64 {
     (point.words() * WORD) as u64
+}
+
+/// The same in a pool, with what is noted of it there.
+pub(super) fn slot_bytes(point: &Point) -> u64 {
+    sample_bytes(point) + 128
 }
 
 /// The settings of a point.
@@ -31,10 +36,6 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::VALUES, point.values)
         .set(&columns::SAMPLE, sample_bytes(point))
         .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
-        .set(
-            &columns::QOS,
-            (point.node_type.takes_broker()).then_some(config.qos as u64),
-        )
         .set(&columns::TIMER, config.timer.name())
         .set(&columns::POLL, config.poll.name())
         .set(&columns::AFTER_MISS, config.after_miss.name())
@@ -43,8 +44,21 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVE_QUEUE, config.receive_queue)
         .set(&columns::STEPS, config.steps(point.rate_per_s))
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
+    if let Some(peer) = &config.peer {
+        record
+            .set(&between::RATE_LIMIT, peer.drift)
+            .set(&between::UNCERTAINTY, peer.uncertainty.map(|most| most.0));
+    }
     let sockets = &config.sockets;
     match point.node_type {
+        #[cfg(feature = "mqtt")]
+        NodeType::Mqtt => {
+            record.set(&columns::QOS, config.qos as u64);
+        }
+        #[cfg(feature = "redis")]
+        NodeType::Redis => {
+            record.set(&columns::REDIS_KIND, config.redis_kind.name());
+        }
         NodeType::Tcp => {
             let busy_poll = sockets.tcp_busy_poll.as_nanos() as u64;
             record

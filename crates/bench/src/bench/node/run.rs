@@ -1,14 +1,17 @@
 //! One run of a point: its ends, and what they report.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::analysis::Judge;
+use super::between::message::LOOK;
+use super::between::remote::{FarEnd, FarRun, Remote};
 use super::broker::{BrokerUsage, RunBroker};
 use super::config::{Config, RunsAs};
-use super::ends::{Common, InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
+use super::ends::{Common, InThreads, OneSide, Setup, finished, placement};
 use super::error::RunError;
 use super::point::Point;
 use super::process::{self, Processes};
@@ -16,10 +19,10 @@ use super::result::{Reports, RunOutcome};
 use super::running_latency::RunningLatency;
 use super::sample::Epoch;
 use super::shared::SharedState;
-use crate::host::placement::RoleSpec;
+use super::task::LogRoom;
 use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
 use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
-use crate::node::{NodeError, NodeType, rings};
+use crate::node::{NodeError, NodeType, Side, rings};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
@@ -35,6 +38,8 @@ pub(super) struct Run {
     pub(super) reports: Reports,
     pub(super) epoch: Epoch,
     pub(super) placement: Placement,
+    /// The other host's part, if there is one.
+    pub(super) far: Option<FarEnd>,
     /// What the broker took, if its process is known.
     pub(super) broker: Option<BrokerUsage>,
     /// What CPU quotas did behind the warm-up.
@@ -49,6 +54,8 @@ pub(super) struct NodeMachine {
     wakeable: Wakeable,
     /// Whether a broker that was named has carried a run.
     broker_has_served: Cell<bool>,
+    /// The other host, if there is one.
+    pub(super) remote: Option<RefCell<Remote>>,
     /// There if a point needs it.
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<crate::node::infiniband::Fabric>,
@@ -63,19 +70,19 @@ impl NodeMachine {
             clock: AnyClock::prepare(config.timer.clock()).map_err(RigError::Clock)?,
             wakeable: Wakeable::new()?,
             broker_has_served: Cell::new(false),
+            remote: (config.peer.as_ref())
+                .map(|asked| Remote::connect(asked).map(RefCell::new))
+                .transpose()?,
         })
     }
 
     /// Where the threads of a point go.
     pub(super) fn placement(&self, point: &Point) -> Result<Placement, RunError> {
-        let roles = |count, role: crate::rig::role::Role| {
-            (0..count).map(move |_| RoleSpec::new(role.name, "--cpus", None))
+        let sides: &[Side] = match self.remote {
+            None => &[Side::Publishers, Side::Subscribers],
+            Some(_) => &[Side::Publishers],
         };
-        let wiring = &point.wiring;
-        let all: Vec<RoleSpec> = roles(wiring.publishers, PUBLISHER)
-            .chain(roles(wiring.subscribers, SUBSCRIBER))
-            .collect();
-        Ok(Placement::plan(&self.topology, &all)?)
+        Ok(placement(&self.topology, point, sides)?)
     }
 
     pub(super) fn run(
@@ -128,7 +135,16 @@ impl ClockUser for NodeRun<'_> {
             broker: broker.address().cloned(),
             name: unique_name(),
             shares_cpu: self.placement.shares_cpu(),
+            address: match &self.machine.remote {
+                None => Ipv4Addr::LOCALHOST.into(),
+                Some(remote) => remote.borrow_mut().address()?,
+            },
         };
+        // Dropped last, when all ends have gone.
+        #[cfg(feature = "iceoryx2")]
+        let _files = (point.node_type == NodeType::Iceoryx2)
+            .then(|| crate::node::iceoryx2::RunFiles::new(&common.name))
+            .transpose()?;
         let epoch = common.epoch;
         let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
         let setup = Setup {
@@ -139,6 +155,10 @@ impl ClockUser for NodeRun<'_> {
             fabric: self.machine.fabric.as_ref(),
             wakeable: &self.machine.wakeable,
         };
+        let far = self.machine.remote.as_ref();
+        let mut far = far
+            .map(|remote| FarRun::make(remote.borrow_mut(), &setup, clock, cpus[0]))
+            .transpose()?;
         // Before signals are held back, which children would inherit.
         let made = match point.ends {
             RunsAs::Threads => None,
@@ -148,8 +168,22 @@ impl ClockUser for NodeRun<'_> {
             }
         };
         let mut workers = Crew::new(&shared)?;
-        let processes = match made {
-            None => {
+        let processes = match (made, &mut far) {
+            (None, Some(far)) => {
+                let ends: Vec<(u32, usize)> = (0..).zip(cpus.iter().copied()).collect();
+                workers = setup.visit(OneSide {
+                    setup: &setup,
+                    clock,
+                    side: Side::Publishers,
+                    ends: &ends,
+                    told: far.subscribers(),
+                    log: |_| Ok(LogRoom::Own(folder.to_path_buf())),
+                    made: |_| Ok(workers),
+                })?;
+                far.begin()?;
+                None
+            }
+            (None, None) => {
                 setup.visit(InThreads {
                     setup: &setup,
                     clock,
@@ -159,7 +193,7 @@ impl ClockUser for NodeRun<'_> {
                 })?;
                 None
             }
-            Some(made) => {
+            (Some(made), _) => {
                 let cpu = self.placement.supervisor.first();
                 Some(made.follow(cpu.unwrap_or(cpus[0]), &mut workers)?)
             }
@@ -190,8 +224,10 @@ impl ClockUser for NodeRun<'_> {
             });
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
-            if shared.received() != received {
-                (received, since) = (shared.received(), Instant::now());
+            let gone = gone.or_else(|| far.as_mut()?.look(&shared));
+            let come = (far.as_ref()).map_or_else(|| shared.received(), FarRun::received);
+            if come != received {
+                (received, since) = (come, Instant::now());
             }
             gone.or_else(|| (since.elapsed() >= limit).then_some(RunError::Silent { limit }))
         };
@@ -199,12 +235,15 @@ impl ClockUser for NodeRun<'_> {
             self.machine.wakeable.wake();
             processes.iter().for_each(Processes::pass_on_signal);
         };
-        let collected = workers.collect_under(
-            &interrupt::requested,
-            &SupervisorTimeouts::default(),
-            watch,
-            told,
-        )?;
+        let usual = SupervisorTimeouts::default();
+        let patience = SupervisorTimeouts {
+            look: match self.machine.remote {
+                None => usual.look,
+                Some(_) => LOOK,
+            },
+            ..usual
+        };
+        let collected = workers.collect_under(&interrupt::requested, &patience, watch, told)?;
         let throttled = throttling.record();
         let served = &self.machine.broker_has_served;
         let has_answered = served.get() || shared.run.ready() > 0;
@@ -213,24 +252,40 @@ impl ClockUser for NodeRun<'_> {
             RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || has_answered => {
                 RunError::BrokerGone(reason)
             }
+            error @ RunError::Thread(..) => {
+                let cause = far.as_mut().and_then(|far| far.root_cause(&shared));
+                cause.unwrap_or(error)
+            }
             error => error,
         })?;
         served.set(served.get() || broker.address().is_some());
         workers.dismiss(SupervisorTimeouts::default().grace);
+        // Signals are no longer held back: waits for the other host see them.
+        drop(workers);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
             processes.add_logs(&mut reports, &shared)?;
         }
+        let far = match far {
+            None => None,
+            Some(far) => {
+                let (received, far) = far.finish(&setup, clock, &reports.publishers, folder)?;
+                reports.subscribers = received;
+                Some(far)
+            }
+        };
         let judge = Judge {
             clock,
             epoch,
             wiring: point.wiring,
+            is_far: far.is_some(),
         };
         Ok(Run {
             outcome: judge.outcome(&reports)?,
             reports,
             epoch,
             placement: self.placement,
+            far,
             broker: broker.spent(),
             throttled,
         })
@@ -255,9 +310,9 @@ pub(super) fn usual(point: &Point, config: &Config) -> Duration {
 /// under way at the end. A run that makes up for missed steps may take as long as it takes.
 fn longest_silence(point: &Point, config: &Config) -> Duration {
     let period = Duration::try_from_secs_f64(1.0 / point.rate_per_s).unwrap_or(Duration::MAX);
-    let connecting = match point.node_type {
-        NodeType::InfiniBand => point.settings(config).patience(&point.wiring),
-        _ => config.timeout,
+    let connecting = match point.node_type.connects_ends() {
+        true => point.settings(config).patience(&point.wiring),
+        false => config.timeout,
     };
     (config.warmup.saturating_add(period))
         .saturating_mul(2)

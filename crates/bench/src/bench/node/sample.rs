@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::{Pool, Slot};
 use crate::pacing::SplitMix64;
-use crate::time::{Clock, Ticks};
+use crate::time::{Clock, Nanos, Ticks};
 
 /// Words before the values.
 pub(super) const HEADER_WORDS: usize = 2;
@@ -108,7 +108,13 @@ impl Epoch {
     /// A reading, in nanoseconds since the Unix epoch.
     #[inline(always)]
     pub(super) fn at(&self, clock: &impl Clock, reading: Ticks) -> u64 {
-        clock.to_nanos(reading).0.wrapping_add(self.offset_ns)
+        self.of_nanos(clock.to_nanos(reading))
+    }
+
+    /// The same of a reading in nanoseconds, of this clock, or of another one that is moved as far.
+    #[inline(always)]
+    pub(super) fn of_nanos(&self, reading: Nanos) -> u64 {
+        reading.0.wrapping_add(self.offset_ns)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
+use serde::{Deserialize, Serialize};
 
 use super::log::Log;
 use super::result::ReceivedSample;
@@ -34,6 +35,60 @@ pub(super) struct SharedState {
     received: MappedValue<[CachePadded<AtomicU64>]>,
     /// By subscriber: where it notes them, as far as this process knows.
     logs: Vec<OnceLock<Arc<ReceivedLog>>>,
+}
+
+/// How far the subscribers of another host are.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FarState {
+    /// Those that are ready.
+    ready: u32,
+    /// Subscriber and publisher: a greeting has come, which was not told before.
+    heard: Vec<(u32, u32)>,
+    /// Samples that have come, those of the warm-up included.
+    received: u64,
+    /// Those that wait for no more.
+    left: u32,
+}
+
+impl FarState {
+    /// Whether there is more to it than that samples come.
+    pub(super) fn has_news(&self, before: &Self) -> bool {
+        let apart = |state: &Self| (state.ready, state.left);
+        apart(self) != apart(before) || !self.heard.is_empty()
+    }
+}
+
+/// What was passed on here by subscribers of another host.
+#[derive(Debug, Default)]
+pub(super) struct FarSubscribers {
+    state: FarState,
+    /// Samples that had come when the warm-up was over.
+    warm_up: Option<u64>,
+}
+
+impl FarSubscribers {
+    /// Samples that have come, those of the warm-up included.
+    pub(super) fn received(&self) -> u64 {
+        self.state.received
+    }
+
+    /// Takes over what they pass on now.
+    pub(super) fn take_over(&mut self, now: FarState, shared: &SharedState) {
+        let before = &self.state;
+        (before.ready..now.ready).for_each(|_| shared.run.announce_ready());
+        for &(subscriber, publisher) in &now.heard {
+            if subscriber < shared.wiring.subscribers {
+                shared.record_greeting(subscriber, publisher);
+            }
+        }
+        (before.left..now.left).for_each(|_| shared.leave());
+        // Of the warm-up nothing is shown. What was sent in it may have been lost: what came is subtracted.
+        if shared.all_count() {
+            let warm_up = *self.warm_up.get_or_insert(before.received);
+            shared.set_received(0, now.received.saturating_sub(warm_up));
+        }
+        self.state = now;
+    }
 }
 
 /// How far a run is.
@@ -183,6 +238,61 @@ impl SharedState {
         self.logs[subscriber as usize].get()
     }
 
+    /// What the ends of this process count is passed on from here, where publishers are on another host: they cannot
+    /// say in time where the warm-up ends, so all samples count.
+    pub(super) fn count_all(&self) {
+        (0..self.wiring.publishers).for_each(|publisher| self.begin_to_count(publisher, 0));
+    }
+
+    /// How many samples each publisher has sent, those of the warm-up included, once all have ended.
+    pub(super) fn published(&self) -> Option<Vec<u64>> {
+        let of = |publisher: usize| {
+            let warm_up = self.warm_up(publisher);
+            self.sent[publisher].load(Ordering::Relaxed) + warm_up
+        };
+        let publishers = self.wiring.publishers as usize;
+        self.publishers_ended()
+            .then(|| (0..publishers).map(of).collect())
+    }
+
+    /// All publishers of another host have ended, and have sent this many samples each.
+    pub(super) fn end_all(&self, sent: &[u64]) {
+        for (publisher, &sent) in (0..self.wiring.publishers).zip(sent) {
+            self.end_publishing(publisher, sent);
+        }
+    }
+
+    /// Samples that a publisher sent before the first that counts.
+    fn warm_up(&self, publisher: usize) -> u64 {
+        let first = self.first[publisher].load(Ordering::Acquire);
+        first.saturating_sub(1)
+    }
+
+    /// What the subscribers of this process have to pass on to another host. `untold`: the places of pairs of which no
+    /// greeting was told yet, of which those that are told now are taken out.
+    pub(super) fn far_state(&self, untold: &mut Vec<usize>) -> FarState {
+        let publishers = self.wiring.publishers as usize;
+        let mut heard = Vec::new();
+        untold.retain(|&place| {
+            let has_come = self.heard[place].load(Ordering::Relaxed);
+            if has_come {
+                heard.push(((place / publishers) as u32, (place % publishers) as u32));
+            }
+            !has_come
+        });
+        FarState {
+            ready: self.run.ready(),
+            heard,
+            received: self.received(),
+            left: self.phases.left.load(Ordering::Acquire),
+        }
+    }
+
+    /// All pairs, before anything was told of them.
+    pub(super) fn untold(&self) -> Vec<usize> {
+        (0..self.heard.len()).collect()
+    }
+
     pub(super) fn received(&self) -> u64 {
         let each = self.received.iter();
         each.map(|count| count.load(Ordering::Relaxed)).sum()
@@ -209,5 +319,61 @@ impl SharedState {
 
     pub(super) fn subscribers_left(&self) -> bool {
         self.phases.left.load(Ordering::Acquire) == self.wiring.subscribers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::Scenario;
+
+    #[test]
+    fn two_hosts_pass_on_what_their_ends_share() {
+        let wiring = Wiring::new(Scenario::FanOut, 2, 3);
+        let memory = [(); 2].map(|()| SharedState::memory(&wiring).unwrap());
+        let [here, there] = [0, 1].map(|at: usize| SharedState::new(wiring, &memory[at]).unwrap());
+        // There the warm-up counts as well.
+        there.count_all();
+        assert!(there.counts(Header::new(1, 0)) && !here.counts(Header::new(1, 0)));
+        there.run.announce_ready();
+        there.record_greeting(2, 1);
+        let (mut far, mut untold) = (FarSubscribers::default(), there.untold());
+        let now = there.far_state(&mut untold);
+        assert!(now.has_news(&FarState::default()));
+        // What was told is not told again.
+        let again = there.far_state(&mut untold);
+        assert!(!again.has_news(&now) && again.heard.is_empty());
+        far.take_over(now, &here);
+        far.take_over(again, &here);
+        assert_eq!(here.run.ready(), 1);
+        there.record_greeting(0, 1);
+        there.record_greeting(1, 1);
+        // Of what was sent in the warm-up, 30 copies, some were lost.
+        there.set_received(0, 12);
+        far.take_over(there.far_state(&mut untold), &here);
+        assert_eq!([0, 1].map(|it| here.not_reached_by(it)), [Some(0), None]);
+        assert_eq!((here.received(), far.received()), (0, 12));
+        assert_eq!(here.published(), None);
+        for publisher in 0..2 {
+            here.begin_to_count(publisher, 5);
+        }
+        there.set_received(0, 13);
+        far.take_over(there.far_state(&mut untold), &here);
+        assert_eq!((here.received(), far.received()), (1, 13));
+        for publisher in 0..2 {
+            here.end_publishing(publisher, 10);
+        }
+        assert_eq!(here.published(), Some(vec![15, 15]));
+        there.end_all(&here.published().unwrap());
+        assert!(there.publishers_ended());
+        for subscriber in 0..3 {
+            assert!(!there.has_all(subscriber));
+            there.set_received(subscriber, 30);
+            assert!(there.has_all(subscriber));
+            there.leave();
+        }
+        far.take_over(there.far_state(&mut untold), &here);
+        assert!(here.subscribers_left());
+        assert_eq!(here.received(), 78);
     }
 }

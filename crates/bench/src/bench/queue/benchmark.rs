@@ -306,6 +306,7 @@ impl Benchmark for QueueBenchmark {
             }],
             time: self.time(point),
             bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
+            bytes_once: BYTES_PER_POINT,
             may_abort: false,
         };
         Ok(Plan {

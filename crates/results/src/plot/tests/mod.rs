@@ -81,6 +81,7 @@ fn medians(lines: usize, named: bool) -> Medians {
         setting_scale: None,
         lines: (0..lines).map(line).collect(),
         ticks,
+        found: Vec::new(),
     }
 }
 

@@ -378,6 +378,25 @@ impl Findings {
         });
     }
 
+    /// Takes away what too high a rate explains of these points, where it is of no other point.
+    pub fn leave_out_overload(&mut self, points: &BTreeSet<String>) {
+        let overload = [
+            kinds::OFFERED_TOO_MUCH.id,
+            kinds::MESSAGES_LOST.id,
+            kinds::MESSAGES_LATE.id,
+            kinds::STEPS_MISSED.id,
+            kinds::LOAD_MISSED.id,
+            kinds::NODE_STEPS_MISSED.id,
+            kinds::COPIES_LOST.id,
+            kinds::SAMPLES_REFUSED.id,
+        ];
+        self.0.retain(|found| {
+            let mut theirs = found.points.iter();
+            let is_of_others = found.points.is_empty() || theirs.any(|it| !points.contains(it));
+            is_of_others || !overload.contains(&&*found.kind)
+        });
+    }
+
     /// Leaves those of one point, and of the whole run.
     pub fn keep_point(&mut self, point: &str) {
         self.0

@@ -1,6 +1,6 @@
 //! The HCA benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 use crate::results::finding::{Finding, kinds};
 
@@ -320,7 +320,7 @@ pub const COUNTERS: SampleFile = SampleFile {
 pub const SCHEMA: Schema = Schema {
     benchmark: "hca",
     title: "HCA",
-    run: &RUN,
+    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[MESSAGES, COUNTERS],

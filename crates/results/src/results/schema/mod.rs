@@ -11,6 +11,7 @@ pub mod fabric;
 pub mod hca;
 pub mod memory;
 pub mod node;
+pub mod node_between;
 pub mod queue;
 
 use std::borrow::Cow;
@@ -275,6 +276,13 @@ pub enum CrossRowFigure {
     Curves,
 }
 
+/// The conditions of a search for the highest rate.
+pub const FIND_RATE: Column = Column::setting(
+    "find_rate",
+    "the conditions of which the highest rate was searched (--find-rate); each point is a rate that was tried",
+)
+.unset("none");
+
 /// What a search for the highest rate goes by (`--find-rate`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchedRate {
@@ -348,12 +356,13 @@ pub type NamedColumn = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 7] = [
+    pub const ALL: [&'static Schema; 8] = [
         &hca::SCHEMA,
         &between::SCHEMA,
         &queue::SCHEMA,
         &clock::SCHEMA,
         &node::SCHEMA,
+        &node_between::SCHEMA,
         &memory::SCHEMA,
         &cores::SCHEMA,
     ];

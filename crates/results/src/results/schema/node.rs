@@ -1,6 +1,6 @@
 //! The node benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -21,6 +21,8 @@ columns! {
     QOS = setting("qos", "the quality of service of the node-type mqtt: 0, 1 or 2; empty for others").data(Data::Whole);
     TCP_NODELAY = setting("tcp_nodelay", "whether TCP_NODELAY is set; tcp only, as the next one").data(Data::Flag);
     TCP_BUSY_POLL = setting("tcp_busy_poll_ns", "time for which a read polls the device's queue (SO_BUSY_POLL)").whole();
+    REDIS_KIND = setting("redis_kind", "by what the node-type redis passes samples on: pubsub or streams; empty for \
+        others");
     UNIX_SOCKET = setting("unix_socket", "the sockets of the node-type unix: stream or seqpacket; empty for others");
     MULTICAST_INTERFACE = setting("multicast_interface", "the interface of the node-type multicast; empty for others");
     TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again; counter on \
@@ -262,7 +264,7 @@ columns! {
     RUN;
     SEED = setting("seed", "what the values of samples follow from").whole();
     DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
-    BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt: the address of a broker, or spawn");
+    BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt, nats and redis: the address of a broker, or spawn");
     BROKER_PROCESS = setting("broker_process", "the process of that broker, as asked for").data(Data::Whole);
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
@@ -282,7 +284,7 @@ columns! {
 pub const SCHEMA: Schema = Schema {
     benchmark: "node",
     title: "node",
-    run: &RUN,
+    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],

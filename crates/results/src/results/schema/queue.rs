@@ -1,6 +1,6 @@
 //! The queue benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -345,7 +345,7 @@ columns! {
 pub const SCHEMA: Schema = Schema {
     benchmark: "queue",
     title: "queue",
-    run: &RUN,
+    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[ELEMENTS],

@@ -4,12 +4,14 @@ use crate::testing::Noise;
 const LATENCY: Limit = Limit {
     below: 10.0,
     is_of_capacity: false,
+    is_share: false,
 };
 const KEPT: Limit = Limit {
     below: 0.01,
     is_of_capacity: true,
+    is_share: false,
 };
-const MOST_ROUNDS: u32 = 20;
+const MOST_ROUNDS: u32 = 40;
 
 /// Runs a search to its end; beside the answer, which rates it measured, in order.
 fn searched(
@@ -17,7 +19,8 @@ fn searched(
     limits: &[Limit],
     mut round: impl FnMut(f64) -> Vec<f64>,
 ) -> (Answer, Vec<usize>) {
-    let mut search = RateSearch::new(rates, limits, MOST_ROUNDS);
+    let test = SequentialTest::new(MOST_ROUNDS);
+    let mut search = RateSearch::new(rates, limits, &test);
     let mut measured = Vec::new();
     for _ in 0..most_rates(rates) * MOST_ROUNDS + 1 {
         match search.next() {
@@ -73,20 +76,30 @@ fn theory(limit: f64) -> f64 {
     low
 }
 
+/// How many customers a round has. The design was fixed before the seeds of the test were run: a round is to vary by at
+/// most a quarter of [`PRECISION`] in terms of the rate, 1.25 %. At the limit below, 90 % of the customers take less than 4
+/// service times, and 1 % more of the rate is about 2.2 % more of them; 4000 customers vary by 5 % (2.2 % of the rate),
+/// so that 16 000 vary by 1.1 %. A rate 2.5 % off the truth is then on its side in 87 % of the rounds that nothing
+/// disturbs, and more than 99 of 100 such rates are judged within 40 rounds.
+const CUSTOMERS: usize = 16_000;
+
 #[test]
-fn the_rate_of_an_m_d_1_queue_lies_between_the_bounds_and_within_5_per_cent_of_the_lower_one() {
+fn the_rate_of_an_m_d_1_queue_is_found_within_5_per_cent_in_20_of_20_seeds() {
     const ASKED: Limit = Limit {
         below: 4.0,
         is_of_capacity: false,
+        is_share: false,
     };
     let truth = theory(ASKED.below);
     assert!((0.5..0.95).contains(&truth), "{truth}");
     let rates = candidates(0.2, 2.0);
-    for seed in 0..20 {
+    let mut told = Vec::new();
+    let mut is_each_found = true;
+    for seed in 2000..2020 {
         let mut noise = Noise::new(seed);
         let (answer, measured) = searched(&rates, &[ASKED, KEPT], |rate| {
             // Beyond its capacity a queue grows, and the sender that catches up is as late.
-            let p90 = measured_p90(rate, 4000, &mut noise);
+            let p90 = measured_p90(rate, CUSTOMERS, &mut noise);
             // One round of eight is disturbed by something else.
             let disturbed = match noise.below(8) {
                 0 => 1.0 + 4.0 * noise.share(),
@@ -94,19 +107,20 @@ fn the_rate_of_an_m_d_1_queue_lies_between_the_bounds_and_within_5_per_cent_of_t
             };
             vec![p90 * disturbed, (1.0 - 1.0 / rate).max(0.0)]
         });
-        // Rounds of 4000 customers differ so much that some seeds leave more than 5 % undecided.
-        let (holds, fails) = match answer {
-            Answer::Found { holds, fails } => (holds, fails),
-            Answer::Undecided {
-                holds: Some(holds),
-                fails: Some(fails),
-            } => (holds, fails),
-            other => panic!("seed {seed}: {other:?} after {measured:?}"),
+        let is_found = match answer {
+            Answer::Found { holds, fails } => {
+                let [holds, fails] = [holds, fails].map(|it| rates[it] / truth - 1.0);
+                told.push(format!("seed {seed}: {holds:+.3} to {fails:+.3}"));
+                holds.abs() < 0.05
+            }
+            other => {
+                told.push(format!("seed {seed}: {other:?} after {measured:?}"));
+                false
+            }
         };
-        let [low, high] = [holds, fails].map(|it| rates[it] / truth - 1.0);
-        let told = format!("seed {seed}: {answer:?}, {low:+.3} to {high:+.3}");
-        assert!(low.abs() < 0.05 && low < 0.0 && high > 0.0, "{told}");
+        is_each_found &= is_found;
     }
+    assert!(is_each_found, "{}", told.join("\n"));
 }
 
 #[test]
@@ -132,34 +146,65 @@ fn a_planted_time_with_noise_is_found_within_5_per_cent_in_20_of_20_seeds() {
     }
 }
 
+/// Noise so wide that the neighbours of the truth cannot be decided. No distance from the truth is guaranteed: of each
+/// rate the probability of a wrong judgement is 2.5 % at the most, however many looks it took.
 #[test]
-fn noise_without_end_is_reported_with_bounds_that_hold_the_truth() {
+fn of_noise_without_end_at_most_one_rate_of_forty_is_judged_wrongly() {
+    const TRUTH: f64 = 5000.0;
     let rates = candidates(100.0, 1e5);
-    let mut undecided = 0;
-    for seed in 0..20 {
+    let test = SequentialTest::new(MOST_ROUNDS);
+    let (mut judged, mut wrong, mut not_found) = (0, 0, 0);
+    for seed in 3000..3100 {
         let mut noise = Noise::new(seed);
-        let (answer, _) = searched(&rates, &[LATENCY], |rate| {
-            vec![LATENCY.below * (rate / 5000.0).powf(0.5) * noise.normal().exp()]
-        });
-        let (holds, fails) = match answer {
-            Answer::Undecided { holds, fails } => {
-                undecided += 1;
-                (holds, fails)
+        let mut search = RateSearch::new(&rates, &[LATENCY], &test);
+        let answer = loop {
+            match search.next() {
+                Step::Measure(place) => {
+                    let level = LATENCY.below * (rates[place] / TRUTH).sqrt();
+                    search.observe(place, vec![level * noise.normal().exp()]);
+                }
+                Step::End(answer) => break answer,
             }
-            Answer::Found { holds, fails } => (Some(holds), Some(fails)),
-            other => panic!("{other:?}"),
         };
-        // A bound that was tried at each of up to 20 rounds is wrong a little more often than one time of 20.
-        assert!(
-            holds.is_none_or(|it| rates[it] < 2.0 * 5000.0),
-            "{answer:?}"
-        );
-        assert!(
-            fails.is_none_or(|it| rates[it] > 5000.0 / 2.0),
-            "{answer:?}"
-        );
+        not_found += u32::from(!matches!(answer, Answer::Found { .. }));
+        for (place, rate) in rates.iter().enumerate() {
+            let judgement = search.judgement(place);
+            judged += u32::from(!search.observed[place].is_empty());
+            wrong += u32::from(match judgement {
+                Judgement::Holds => *rate >= TRUTH,
+                Judgement::Fails => *rate < TRUTH,
+                Judgement::Open | Judgement::Undecided => false,
+            });
+        }
     }
-    assert!(undecided >= 15, "{undecided}");
+    assert!(
+        judged >= 1000 && 40 * wrong <= judged,
+        "{wrong} of {judged}"
+    );
+    assert!(not_found >= 95, "{not_found}");
+}
+
+#[test]
+fn what_few_rounds_lose_counts_though_their_median_is_nothing() {
+    const LOSS: Limit = Limit {
+        below: 0.001,
+        is_of_capacity: true,
+        is_share: true,
+    };
+    let test = SequentialTest::new(MOST_ROUNDS);
+    let judged = |burst: f64, rounds: u32| {
+        let mut search = RateSearch::new(&[5.0], &[LOSS], &test);
+        for round in 0..rounds {
+            search.observe(0, vec![if round == 3 { burst } else { 0.0 }]);
+        }
+        search.judgement(0)
+    };
+    // 0.5 % of the six rounds, and less than 0.1 % of 31.
+    assert_eq!(judged(0.03, 14), Judgement::Open);
+    assert_eq!(judged(0.03, 31), Judgement::Holds);
+    assert_eq!(judged(0.05, 39), Judgement::Open);
+    assert_eq!(judged(0.05, MOST_ROUNDS), Judgement::Fails);
+    assert_eq!(judged(0.0, 6), Judgement::Holds);
 }
 
 #[test]
@@ -225,4 +270,22 @@ fn no_search_takes_more_rates_than_its_bound() {
         let (_, measured) = searched(&rates, &[LATENCY], |_| vec![20.0 * noise.share()]);
         assert!(measured.len() <= most);
     }
+}
+
+#[test]
+fn no_search_whose_rates_are_all_decided_costs_more_than_the_dearest_way() {
+    let rates = candidates(100.0, 1e6);
+    let costs: Vec<u64> = rates.iter().map(|rate| *rate as u64).collect();
+    let most = most_cost(&rates, &costs);
+    let mut dearest = 0;
+    for truth in rates.iter().step_by(7) {
+        let (_, measured) = searched(&rates, &[LATENCY], |rate| {
+            vec![if rate < *truth { 1.0 } else { 20.0 }]
+        });
+        dearest = dearest.max(measured.iter().map(|it| costs[*it]).sum());
+    }
+    assert!(dearest <= most && most < 2 * dearest, "{dearest} {most}");
+    // Far less than all rates at the cost of the dearest.
+    assert!(2 * most < u64::from(most_rates(&rates)) * 1_000_000);
+    assert_eq!(most_cost(&[5.0], &[7]), 7);
 }

@@ -106,8 +106,15 @@ impl<S: Sockets> Maker for Connected<'_, S> {
         told: &[Self::Told],
     ) -> Result<(ConnectedPublisher<S>, Self::Told), NodeError> {
         let address = |target| {
-            let told = told[target as usize].as_ref();
-            self.sockets.address(told.expect("a subscriber listens"))
+            // It may come from another host.
+            let told = told.get(target as usize).and_then(Option::as_ref);
+            let told = told.ok_or_else(|| {
+                NodeError::Gone(format!(
+                    "the process of subscriber {target} reported no address: it is another build of hcabench: use \
+                     the same one everywhere"
+                ))
+            })?;
+            self.sockets.address(told)
         };
         let targets = self.wiring.subscribers_of(number).map(address);
         let addresses = targets.collect::<Result<_, _>>()?;

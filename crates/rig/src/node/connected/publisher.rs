@@ -5,10 +5,10 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, SockFlag, connect, send, setsockopt, sockopt};
-use nix::sys::time::{TimeVal, TimeValLike as _};
+use nix::poll::PollFlags;
+use nix::sys::socket::{MsgFlags, SockFlag, connect, send};
 
-use super::{Connected, LONGEST_SLEEP_MS, Sockets, failed};
+use super::{BETWEEN_LOOKS, Connected, Sockets, failed, sleep_until};
 use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Slot};
 
@@ -82,21 +82,19 @@ impl<S: Sockets> ConnectedPublisher<S> {
         }
     }
 
-    /// Connects to an address, and introduces itself. A connection that takes longer than a sleep is begun again: the
-    /// socket that listens has as many as it takes at once.
+    /// Connects to an address, and introduces itself. It sleeps a little at a time, but the attempt goes on meanwhile:
+    /// the way there and back may take longer.
     fn connect(
         &self,
         address: &S::Address,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Connection, NodeError> {
         let begun = Instant::now();
+        let socket = self.sockets.open(SockFlag::SOCK_NONBLOCK)?;
         loop {
-            let socket = self.sockets.open(SockFlag::empty())?;
-            let limit = TimeVal::milliseconds(LONGEST_SLEEP_MS.into());
-            let limited = setsockopt(&socket, sockopt::SendTimeout, &limit);
-            limited.map_err(failed("set SO_SNDTIMEO of", "a socket", "this is a bug"))?;
+            // Of an attempt that goes on, a further call is the question for what came of it.
             match connect(socket.as_raw_fd(), address) {
-                Ok(()) => {
+                Ok(()) | Err(Errno::EISCONN) => {
                     let mut connection = Connection {
                         socket,
                         unsent: Vec::with_capacity(self.frame.len().max(self.introduction.len())),
@@ -106,11 +104,19 @@ impl<S: Sockets> ConnectedPublisher<S> {
                     sent.map_err(|error| broken(address, error))?;
                     return Ok(connection);
                 }
-                Err(Errno::EINTR | Errno::EAGAIN | Errno::EINPROGRESS)
-                    if begun.elapsed() < self.timeout =>
-                {
+                Err(
+                    error @ (Errno::EINTR | Errno::EAGAIN | Errno::EINPROGRESS | Errno::EALREADY),
+                ) => {
+                    if begun.elapsed() >= self.timeout {
+                        return Err(failed("connect to", address, ADVICE)(Errno::ETIMEDOUT));
+                    }
                     if !go_on() {
                         return Err(NodeError::GivenUp);
+                    }
+                    match error {
+                        // A Unix socket that listens has as many as it takes at once: nothing is under way.
+                        Errno::EAGAIN => std::thread::sleep(BETWEEN_LOOKS),
+                        _ => sleep_until(&socket, PollFlags::POLLOUT),
                     }
                 }
                 // It has listened before: its thread, or process, has ended.

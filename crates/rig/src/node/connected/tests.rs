@@ -5,7 +5,7 @@ use crate::node::tcp::TcpSockets;
 use crate::node::unix::UnixSockets;
 use crate::node::{Ends, Node as _, Pool, Scenario, Slot};
 use crate::testing::Has as _;
-use nix::sys::socket::{MsgFlags, connect, recv, send};
+use nix::sys::socket::{MsgFlags, accept, connect, recv, send};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -303,4 +303,62 @@ fn a_publisher_finds_that_its_subscriber_has_ended() {
         ends.publishers[0].flush().unwrap();
     }
     with_all!(run);
+}
+
+#[test]
+fn a_publisher_waits_for_a_subscriber_that_takes_no_more_at_once() {
+    fn run<S: Sockets>(sockets: S, what: &str) {
+        let (wiring, settings) = (Wiring::new(Scenario::StraightRun, 1, 1), settings(WORDS));
+        let maker = Connected {
+            sockets,
+            wiring: &wiring,
+            settings: &settings,
+            name: &name(),
+        };
+        let listener = sockets.open(SockFlag::SOCK_NONBLOCK).unwrap();
+        let told = sockets.bind(&listener, maker.name, 0).unwrap();
+        listen(&listener, Backlog::new(1).unwrap()).unwrap();
+        let address = sockets.address(&told).unwrap();
+        // One more than there is room for.
+        let strangers = [(); 3].map(|()| sockets.open(SockFlag::SOCK_NONBLOCK).unwrap());
+        for stranger in &strangers {
+            let _ = connect(stranger.as_raw_fd(), &address);
+        }
+        let (mut publisher, _) = maker.publisher(0, &[Some(told)]).unwrap();
+        let mut looks = 0;
+        let given_up = publisher.start(&mut pool(WORDS), &mut || {
+            looks += 1;
+            looks < 3
+        });
+        assert!(
+            matches!(given_up, Err(NodeError::GivenUp)),
+            "{what}: {given_up:?}"
+        );
+        // TCP tries again after a second: the attempt outlasts many looks.
+        let mut looks = 0;
+        let connected = publisher.start(&mut pool(WORDS), &mut || {
+            looks += 1;
+            if looks == 3 {
+                while accept(listener.as_raw_fd()).is_ok() {}
+            }
+            true
+        });
+        assert!(connected.is_ok() && looks >= 3, "{what}: {connected:?}");
+    }
+    with_all!(run);
+}
+
+#[test]
+fn a_subscriber_without_an_address_is_refused() {
+    let (wiring, settings) = (Wiring::new(Scenario::StraightRun, 1, 1), settings(WORDS));
+    let maker = Connected {
+        sockets: TcpSockets::of(&settings),
+        wiring: &wiring,
+        settings: &settings,
+        name: "none",
+    };
+    for told in [vec![], vec![None]] {
+        let error = maker.publisher(0, &told).unwrap_err().to_string();
+        error.has(&["subscriber 0", "no address", "use the same"]);
+    }
 }

@@ -11,10 +11,10 @@ use rumqttc::v5::mqttbytes::v5::{Packet, PubAckReason, PubCompReason};
 use rumqttc::v5::{AsyncClient, ClientError, Event, EventLoop};
 use tokio::sync::Notify;
 
-use super::connection::{
-    ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
-};
+use super::connection::{client, qos};
 use crate::host::threads;
+use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -65,7 +65,7 @@ impl MqttPublisher {
             broker: broker.clone(),
             link: Arc::clone(&link),
         };
-        let runtime = runtime()?;
+        let runtime = NodeRuntime::new()?;
         let thread = std::thread::Builder::new().name("hcabench-mqtt".to_owned());
         let thread = threads::start(thread, move || drive.run(&runtime))?;
         Ok(MqttPublisher {
@@ -163,7 +163,7 @@ struct EventLoopTask {
 }
 
 impl EventLoopTask {
-    fn run(mut self, runtime: &MqttRuntime) {
+    fn run(mut self, runtime: &NodeRuntime) {
         let reason = runtime.block_on(async {
             tokio::select! {
                 () = self.link.stop.notified() => None,
@@ -195,7 +195,7 @@ async fn drive(
             Ok(Event::Outgoing(Outgoing::Disconnect)) => return None,
             Ok(_) => false,
             Err(error) if link.connected.load(Ordering::Relaxed) => {
-                return Some(lost(broker, &error));
+                return Some(lost(broker, error));
             }
             Err(error) => return Some(error.to_string()),
         };

@@ -1,23 +1,19 @@
 //! The end of MQTT that receives: its own thread drives the client's event loop.
 
 use std::fmt;
-use std::pin::pin;
 use std::time::Duration;
 
 use rumqttc::Outgoing;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop};
-use tokio::time::timeout;
 
-use super::connection::{
-    ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
-};
+use super::connection::{client, qos};
+use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
+use crate::node::runtime::NodeRuntime;
 use crate::node::settings::{BrokerAddress, Poll};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
-/// How long a subscriber that sleeps does not look at the stop flag.
-const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 /// Requests that it has at once: to subscribe, to disconnect.
 const REQUESTS: u32 = 2;
 /// Events that are awaited at the end, for the connection to be closed in order.
@@ -27,7 +23,7 @@ const LAST_EVENTS: u32 = 100;
 pub struct MqttSubscriber {
     client: AsyncClient,
     events: EventLoop,
-    runtime: MqttRuntime,
+    runtime: NodeRuntime,
     filter: String,
     qos: QoS,
     broker: BrokerAddress,
@@ -54,7 +50,7 @@ impl MqttSubscriber {
         Ok(MqttSubscriber {
             client,
             events,
-            runtime: runtime()?,
+            runtime: NodeRuntime::new()?,
             filter,
             qos: qos(settings.qos),
             broker: broker(settings)?.clone(),
@@ -70,17 +66,11 @@ impl MqttSubscriber {
         patience: &ConnectDeadline,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Event, NodeError> {
-        let mut event = pin!(self.events.poll());
-        loop {
-            let wait = async { timeout(LONGEST_SLEEP, event.as_mut()).await };
-            match self.runtime.block_on(wait) {
-                Ok(Ok(event)) => return Ok(event),
-                Ok(Err(error)) if self.connected => {
-                    return Err(NodeError::Gone(lost(&self.broker, &error)));
-                }
-                Ok(Err(error)) => return Err(not_connected(&self.broker, error)),
-                Err(_) => patience.check(&self.broker, go_on)?,
-            }
+        let event = self.events.poll();
+        match (self.runtime).connect(event, patience, &self.broker, go_on)? {
+            Ok(event) => Ok(event),
+            Err(error) if self.connected => Err(NodeError::Gone(lost(&self.broker, error))),
+            Err(error) => Err(not_connected(&self.broker, error)),
         }
     }
 
@@ -88,20 +78,7 @@ impl MqttSubscriber {
     #[inline]
     fn look(&mut self) -> Result<Option<Event>, ConnectionError> {
         // The client keeps in itself what it has begun: to give a poll up loses nothing.
-        let events = &mut self.events;
-        let found = match self.poll {
-            Poll::Busy => self.runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    event = events.poll() => Some(event),
-                    // The runtime has looked at its sockets when this comes back.
-                    () = tokio::task::yield_now() => None,
-                }
-            }),
-            Poll::Event => self
-                .runtime
-                .block_on(async { timeout(LONGEST_SLEEP, events.poll()).await.ok() }),
-        };
+        let found = self.runtime.look(self.poll, self.events.poll());
         found.transpose()
     }
 }
@@ -159,7 +136,7 @@ impl Node for MqttSubscriber {
                         break;
                     }
                 }
-                Err(error) => return Err(NodeError::Gone(lost(&self.broker, &error))),
+                Err(error) => return Err(NodeError::Gone(lost(&self.broker, error))),
             }
         }
         Ok(received)

@@ -5,9 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{
-    ANSWER, ReceivedBurst, WireMessage, expect_nothing, only, receive_message, send_message, take,
-};
+use super::message::{ReceivedBurst, WireMessage};
 use crate::bench::hca::ends::Link;
 use crate::bench::hca::ends::requesting_end::Target;
 use crate::bench::hca::error::RunError;
@@ -18,6 +16,7 @@ use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
+use crate::between::message::{ANSWER, expect_nothing, only, receive_message, send_message, take};
 use crate::buffer::{Arrival, PageKind};
 use crate::host::throttling::ThrottlingRecord;
 use crate::launch::wire::{Wire, WireError};
@@ -185,7 +184,7 @@ impl FarReceiver {
         }
         let mut wire = lock(&self.wire);
         let told = send_message(&mut wire, message).map_err(RunError::from);
-        let answer = told.and_then(|()| receive_message(&mut wire, limit, wanted));
+        let answer = told.and_then(|()| Ok(receive_message(&mut wire, limit, wanted)?));
         answer
             .inspect_err(|error| {
                 self.set_gone(error);
@@ -280,9 +279,9 @@ impl Link for FarReceiver {
         // During a burst of messages the thread of the far receiver holds the connection, and listens.
         if !gone
             && let Ok(mut wire) = self.wire.try_lock()
-            && let Err(error) = expect_nothing(&mut wire, limit)
+            && let Err(error) = expect_nothing::<WireMessage>(&mut wire, limit)
         {
-            self.set_gone(&error);
+            self.set_gone(&error.into());
         }
         self.known().root_cause.clone()
     }

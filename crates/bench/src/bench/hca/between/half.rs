@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::message::{WORK, WireMessage, expect_nothing, only, receive_message, send_message};
+use super::message::WireMessage;
 use crate::bench::hca::ends::endpoints::{
     EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
     id_service, path_between, receive_requests, resolve,
@@ -18,6 +18,7 @@ use crate::bench::hca::ends::verbs_link::{Connection, EndResources, LinkSide};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::path::Connect;
+use crate::between::message::{WORK, expect_nothing, only, receive_message, send_message};
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, ConnectionRequest, EventChannel, PassiveEndpoint};
 use crate::rdma::direct::UnconnectedQueuePair;
@@ -50,7 +51,7 @@ fn requested_at(
     loop {
         match listener.request(LOOK) {
             Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {
-                expect_nothing(wire, Duration::ZERO)?;
+                expect_nothing::<WireMessage>(wire, Duration::ZERO)?;
             }
             Err(mut error) => {
                 if let CmError::TimedOut { limit, .. } = &mut error {

@@ -1,49 +1,27 @@
 //! What the two processes tell each other, a line of JSON each.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ping_pong::Stamped;
-use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::verbs_port::RemoteSlots;
-use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::receiver::Strays;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
-use crate::bench::hca::settings::config::PortRequest;
+use crate::between::message::PeerMessage;
+use crate::between::time_of_day::TimeOfDayOffset;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::throttling::ThrottlingRecord;
 use crate::launch::message::DirectionReport;
-use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::QueuePairAddress;
 use crate::rdma::verbs::{CounterReading, EndPlan, PortCounters};
-use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::time::ClockKind;
-
-/// How long an answer may take that needs no work.
-pub(super) const ANSWER: Duration = Duration::from_secs(10);
-/// How long an answer may take for which memory is touched, or something is connected.
-pub(super) const WORK: Duration = Duration::from_secs(120);
-
-/// Who asks, and for what run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Hello {
-    /// The program that asks.
-    pub(super) program: Program,
-    /// What tells this run from any other; the processes of its rounds have the same.
-    pub(super) run: String,
-    /// The host that asks, for people.
-    pub(super) host: String,
-    /// The port that messages are to arrive at, if it is named.
-    pub(super) port: Option<PortRequest>,
-}
 
 /// What is to be made ready for a point.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -92,7 +70,6 @@ pub(super) struct ReceivedBurst {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WireMessage {
-    Hello(Box<Hello>),
     Welcome(Box<Facts>),
     /// What keeps this end from going on.
     Failed(Failure),
@@ -181,59 +158,11 @@ pub(super) enum WireMessage {
     BackOver(Box<DirectionReport>),
 }
 
-/// Sends a message.
-pub(super) fn send_message(wire: &mut Wire, message: &WireMessage) -> Result<(), WireError> {
-    wire.send(message, ANSWER)
-}
-
-/// Waits for a message that `wanted` takes.
-///
-/// # Errors
-/// When none comes in time, the other end has failed, or it says something else.
-pub(super) fn receive_message<T>(
-    wire: &mut Wire,
-    limit: Duration,
-    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
-) -> Result<T, RunError> {
-    let message = wire.receive(limit)?;
-    take(wire, message, wanted)
-}
-
-/// Takes a message apart.
-///
-/// # Errors
-/// When the other end has failed, or says something else.
-pub(super) fn take<T>(
-    wire: &Wire,
-    message: WireMessage,
-    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
-) -> Result<T, RunError> {
-    wanted(message).map_err(|message| match *message {
-        WireMessage::Failed(failure) => RunError::Peer(wire.peer(), failure),
-        other => {
-            let text = serde_json::to_string(&other).unwrap_or_default();
-            let said: String = text.chars().take(80).collect();
-            let failure = Failure::Run(format!("sent {said} at the wrong time"));
-            RunError::Peer(wire.peer(), failure)
+impl PeerMessage for WireMessage {
+    fn failure(self) -> Result<Failure, Self> {
+        match self {
+            WireMessage::Failed(failure) => Ok(failure),
+            other => Err(other),
         }
-    })
-}
-
-/// Waits so long while nothing is asked: whatever comes is an error, and so is the end of the connection.
-pub(super) fn expect_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
-    match wire.poll(limit)? {
-        Some(message) => take(wire, message, |other| Err(Box::new(other))),
-        None => Ok(()),
     }
 }
-
-/// What takes a message of one kind.
-macro_rules! only {
-    ($pattern:pat => $value:expr) => {
-        |message| match message {
-            $pattern => Ok($value),
-            other => Err(Box::new(other)),
-        }
-    };
-}
-pub(super) use only;

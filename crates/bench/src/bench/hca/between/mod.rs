@@ -9,9 +9,8 @@
 //! | `far` | the far receiver, as a session of this process sees it |
 //! | `serving` | the other process: does what it is asked |
 //! | `served` | a point there: receives bursts, and answers probes |
-//! | `listening` | who may be served |
+//! | `service` | the port of this host, for those that are let in |
 //! | `remote` | a run of this process to another host: bursts and probes |
-//! | `time_of_day` | what PTP and NTP keep, against the clock of the stamps |
 //! | `two_hosts` | this as the rig sees it |
 //! | `pair` | a pair of ranks of a fabric, in both directions |
 //! | `figures` | what the stamps of two clocks say |
@@ -26,8 +25,6 @@
 mod far;
 mod figures;
 mod half;
-#[allow(missing_docs)]
-pub mod listening;
 mod message;
 pub mod pair;
 mod ping_pong;
@@ -35,8 +32,7 @@ mod probe_end;
 mod prober;
 mod remote;
 mod served;
+#[allow(missing_docs)]
+pub mod service;
 mod serving;
-mod time_of_day;
 mod two_hosts;
-
-pub use self::remote::PeerConfig;

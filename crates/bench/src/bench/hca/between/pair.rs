@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::figures::{ProvedBounds, figures_of_pair, message_rows, probe_rows, prove};
-use super::remote::{FarEnd, PeerConfig, Remote};
+use super::figures::{figures_of_pair, message_rows, prove};
+use super::remote::{FarEnd, Remote};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::error::RunError;
@@ -20,6 +20,9 @@ use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::PointRunner;
 use crate::bench::hca::run::clocks::Clocks;
 use crate::bench::hca::settings::config::Config;
+use crate::between::peer::PeerConfig;
+use crate::between::probe::probe_rows;
+use crate::between::proof::ProvedBounds;
 use crate::host::idle_hold::IdleHold;
 use crate::host::limits::Limits;
 use crate::host::pinning::pin_current_thread_to;

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::far::{FarReceiver, SharedWire, lock};
-use super::message::{ANSWER, WireMessage, only, receive_message, send_message};
+use super::message::WireMessage;
 use super::ping_pong::{ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::Failure as PortFailure;
 use crate::bench::hca::session::BetweenBursts;
+use crate::between::message::{ANSWER, only, receive_message, send_message};
+use crate::between::probe::NumberedProbe;
 use crate::host::interrupt;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
@@ -28,16 +30,6 @@ const LOOK: Duration = Duration::from_millis(5);
 const UNANSWERED: Duration = Duration::from_millis(200);
 /// Between bursts there are probes only if the last ones are so long ago.
 const SINCE_LAST: Duration = Duration::from_millis(250);
-
-/// A probe with its number and its phase.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct NumberedProbe {
-    pub(super) number: u32,
-    pub(super) phase: Phase,
-    /// Which phase of its point, from 0.
-    pub(super) place: u32,
-    pub(super) stamps: Probe,
-}
 
 /// What exchanges probes while no burst runs.
 pub(super) struct Prober<C> {

@@ -1,21 +1,16 @@
 //! A peer on another host: this process sends the bursts, and the probes before, between and after them.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
 use super::half::receives_of;
-use super::message::{
-    ANSWER, Hello, Order, PreparedPoint, WORK, WireMessage, only, receive_message, send_message,
-};
+use super::message::{Order, PreparedPoint, WireMessage};
 use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
-use super::prober::{NumberedProbe, Prober};
-use super::time_of_day::TimeOfDayOffset;
+use super::prober::Prober;
 use crate::bench::hca::ends::endpoints::{EndpointSettings, Receives};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
@@ -29,43 +24,24 @@ use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::config::{Config, CpuRequest, Operation, PortRequest, Service};
 use crate::bench::hca::settings::path::Connect;
+use crate::between::message::{ANSWER, WORK, only, receive_message, send_message};
+use crate::between::peer::{PeerConfig, ServedBenchmark};
+use crate::between::probe::NumberedProbe;
+use crate::between::time_of_day::TimeOfDayOffset;
 use crate::buffer::PageKind;
 use crate::host::pinning::on_cpu;
 use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
-use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{EndPlan, Transport, devices};
-use crate::results::document::Program;
 use crate::results::finding::Finding;
-use crate::rig::child;
 use crate::rig::findings::of_throttling;
 use crate::rig::port_choice::choose_one;
-use crate::rig::ports::SERVING;
 use crate::sorting::distinct;
-use crate::time::{Clock, Nanos};
+use crate::time::Clock;
 
-/// How long the other host may take to be reached.
-const REACHING: Duration = Duration::from_secs(10);
 /// How much longer than its limit the other direction may take to tell what came of it.
 const LEAVING: Duration = Duration::from_secs(2);
-
-/// The other host, and how its clock is compared.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PeerConfig {
-    /// Host and TCP port.
-    pub peer: String,
-    /// What tells this run from others; otherwise the process does.
-    pub run: Option<String>,
-    /// How long the other host is waited for in all, however long each wait may take.
-    pub limit: Option<Duration>,
-    /// Probes of each phase.
-    pub probes: u32,
-    /// How far the two clocks lie apart at the most, if the user says so.
-    pub uncertainty: Option<Nanos>,
-    /// How far their rates lie apart at the most, in parts per million.
-    pub drift: u32,
-}
 
 /// What is known of the other host's end of a point.
 #[derive(Debug)]
@@ -87,45 +63,6 @@ pub struct Remote {
     pub(super) here: Facts,
     pub(super) there: Facts,
     wire: SharedWire,
-}
-
-/// The addresses of a host; `HOST` or `HOST:PORT`, IPv6 in brackets.
-pub(super) fn addresses_of(peer: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
-    let with_port = match peer.to_socket_addrs() {
-        Ok(found) => Ok(found.collect::<Vec<_>>()),
-        Err(_) => (peer.trim_matches(['[', ']']), default_port)
-            .to_socket_addrs()
-            .map(Iterator::collect),
-    };
-    match with_port {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err("it has no address".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// What tells this run from others: its parent, where this process measures a round of it.
-fn run_name(boot_id: &str) -> String {
-    let process = match child::is_any() {
-        true => nix::unistd::getppid(),
-        false => nix::unistd::getpid(),
-    };
-    // Processes of two containers may have one number.
-    let of_container = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    format!("{boot_id}-{}-{process}", of_container.display())
-}
-
-/// Keeps the connection of a run open as long as its process is there, so that nobody comes in between two rounds, each
-/// of which is a process with a connection of its own.
-fn keep_open(wire: &Wire) -> Result<(), RunError> {
-    static KEPT: OnceLock<OwnedFd> = OnceLock::new();
-    if !child::is_any() {
-        let copy = wire.as_fd().try_clone_to_owned();
-        let copy =
-            copy.map_err(|error| RunError::Post(format!("keeping a connection open: {error}")))?;
-        let _ = KEPT.set(copy);
-    }
-    Ok(())
 }
 
 impl Remote {
@@ -150,37 +87,8 @@ impl Remote {
         port: OpenPort,
         here: Facts,
     ) -> Result<Self, RunError> {
-        let addresses = addresses_of(&asked.peer, SERVING).map_err(|reason| {
-            RunError::Usage(format!(
-                "--peer {}: {reason}: allowed is HOST or HOST:PORT of a host where hcabench serve runs",
-                asked.peer
-            ))
-        })?;
-        let mut reached = Err(RunError::NoAddress);
-        for address in addresses {
-            reached = Wire::connect(address, REACHING).map_err(RunError::from);
-            if reached.is_ok() {
-                break;
-            }
-        }
-        let mut wire = reached?;
-        if let Some(limit) = asked.limit {
-            wire.end_at(Instant::now() + limit);
-        }
-        let run = match &asked.run {
-            Some(run) => run.clone(),
-            None => {
-                keep_open(&wire)?;
-                run_name(&here.boot_id)
-            }
-        };
-        let hello = Hello {
-            program: Program::this(),
-            run,
-            host: here.host.clone(),
-            port: receiver.cloned(),
-        };
-        send_message(&mut wire, &WireMessage::Hello(Box::new(hello)))?;
+        let names = (here.host.as_str(), here.boot_id.as_str());
+        let mut wire = asked.reach(ServedBenchmark::Hca, receiver, names)?;
         let there = receive_message(
             &mut wire,
             ANSWER,
@@ -204,7 +112,7 @@ impl Remote {
     ) -> Result<T, RunError> {
         let mut wire = lock(&self.wire);
         send_message(&mut wire, message)?;
-        receive_message(&mut wire, limit, wanted)
+        Ok(receive_message(&mut wire, limit, wanted)?)
     }
 
     /// Asks the other end, a rank of a fabric as this one, to measure towards this one.
@@ -455,25 +363,5 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
             time_of_day: TimeOfDayOffset::of(&self.clock),
             throttled,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_is_a_host_with_or_without_a_port() {
-        for (peer, expected) in [
-            ("127.0.0.1", "127.0.0.1:18599"),
-            ("127.0.0.1:7", "127.0.0.1:7"),
-            ("[::1]", "[::1]:18599"),
-            ("::1", "[::1]:18599"),
-            ("[::1]:7", "[::1]:7"),
-        ] {
-            let found = addresses_of(peer, SERVING).unwrap();
-            assert_eq!(found, [expected.parse().unwrap()], "{peer}");
-        }
-        assert!(addresses_of("", SERVING).is_err());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Tasks;
 use std::time::{Duration, Instant};
 
-use super::message::{PreparedPoint, ReceivedBurst, WireMessage, only, send_message, take};
+use super::message::{PreparedPoint, ReceivedBurst, WireMessage};
 use super::ping_pong::{MOST_PROBES, ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
@@ -18,6 +18,7 @@ use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
+use crate::between::message::{next, only, send_message, take};
 use crate::buffer::PageKind;
 use crate::host::interrupt;
 use crate::host::throttling::ThrottleCounters;
@@ -29,8 +30,6 @@ use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::time::Clock;
 
-/// How often a wait for the next message ends, to look for signals.
-const IDLE: Duration = Duration::from_millis(500);
 /// How often a running burst is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 /// How often the other end is told how far a burst is.
@@ -50,15 +49,6 @@ enum ServedEnding {
     Gone(RunError),
     /// Told to leave their loops, threads did not.
     Held,
-}
-
-/// The next message, however long it takes.
-pub(super) fn next(wire: &mut Wire) -> Result<WireMessage, RunError> {
-    loop {
-        if let Some(message) = wire.poll(IDLE)? {
-            return Ok(message);
-        }
-    }
 }
 
 /// Does what the other end asks of a point, until it is over. `respond` does what not all points have.
@@ -145,7 +135,7 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
                 }
                 // Of a burst that is over.
                 WireMessage::Stop | WireMessage::Waiting => Ok(()),
-                other => take(wire, other, only!(WireMessage::PointOver => ())),
+                other => Ok(take(wire, other, only!(WireMessage::PointOver => ()))?),
             },
         )
     }
@@ -219,7 +209,7 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
                 }
                 Ok(Some(other)) => {
                     let error = take(wire, other, only!(WireMessage::Stop => ()));
-                    return error.err().map(ServedEnding::Gone);
+                    return error.err().map(|error| ServedEnding::Gone(error.into()));
                 }
                 Err(error) => return Some(ServedEnding::Gone(error.into())),
             }
@@ -319,7 +309,7 @@ fn answer_probes<C: Clock>(
                 Ok(Some(message)) => {
                     break take(wire, message, only!(WireMessage::ProbesOver => ()));
                 }
-                Err(error) => break Err(RunError::from(error)),
+                Err(error) => break Err(error.into()),
             }
         };
         watched.stop();

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::half::receives_of;
-use super::message::{Order, PreparedPoint, WireMessage, only, send_message, take};
+use super::message::{Order, PreparedPoint, WireMessage};
 use super::pair::PairEnd;
 use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
-use super::served::{ServedReceiver, next, serve_point};
-use super::time_of_day::TimeOfDayOffset;
+use super::served::{ServedReceiver, serve_point};
 use crate::bench::hca::ends::ReceivingEnd;
 use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT, StepLimit};
 use crate::bench::hca::ends::facts::Facts;
@@ -26,6 +25,9 @@ use crate::bench::hca::settings::config::{Operation, Service};
 use crate::bench::hca::settings::limits::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
+use crate::between::error::PeerError;
+use crate::between::message::{next, only, send_message, take};
+use crate::between::time_of_day::TimeOfDayOffset;
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
 use crate::host::{Topology, Wakeable, memory_lock, pinning};
@@ -85,8 +87,8 @@ impl Serving {
         loop {
             let done = match next(wire) {
                 Ok(message) => self.respond(wire, message),
-                Err(RunError::Wire(WireError::Closed(_))) => return Ok(()),
-                Err(error) => Err(error),
+                Err(PeerError::Wire(WireError::Closed(_))) => return Ok(()),
+                Err(error) => Err(error.into()),
             };
             if let Err(error) = done {
                 let gone = matches!(error, RunError::Wire(WireError::Closed(_)));
@@ -166,7 +168,7 @@ impl Serving {
                     &WireMessage::BackOver(Box::new(report)),
                 )?)
             }
-            other => take(wire, other, only!(WireMessage::PointOver => ())),
+            other => Ok(take(wire, other, only!(WireMessage::PointOver => ()))?),
         }
     }
 
@@ -290,7 +292,7 @@ impl ClockUser for ServedPoint<'_> {
                         WireMessage::Word => {
                             Ok(send_message(wire, &WireMessage::Told(target.word(0)))?)
                         }
-                        other => take(wire, other, only!(WireMessage::PointOver => ())),
+                        other => Ok(take(wire, other, only!(WireMessage::PointOver => ()))?),
                     },
                 )
             }

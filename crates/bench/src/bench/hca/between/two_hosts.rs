@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::figures::{figures, message_rows, probe_rows, prove};
-use super::remote::{FarEnd, PeerConfig, Remote};
+use super::figures::{figures, message_rows, prove};
+use super::remote::{FarEnd, Remote};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
@@ -11,6 +11,8 @@ use crate::bench::hca::result::rows::write_rows;
 use crate::bench::hca::run::PointRunner;
 use crate::bench::hca::run::mode::RunMode;
 use crate::bench::hca::settings::config::Config;
+use crate::between::peer::PeerConfig;
+use crate::between::probe::probe_rows;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};

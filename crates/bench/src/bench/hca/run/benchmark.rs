@@ -112,6 +112,7 @@ impl<M: RunMode> HcaBenchmark<M> {
                 + preparation.unwrap_or_default()
                 + point.time_of_bursts(repeat, warmup),
             bytes: u64::from(repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE + BYTES_PER_POINT,
+            bytes_once: BYTES_PER_POINT,
             may_abort: false,
         }
     }

@@ -83,6 +83,7 @@ fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Posix> 
             publishers,
             subscribers,
         },
+        is_far: false,
     }
 }
 

@@ -11,7 +11,7 @@ use super::super::task::LogRoom;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
-use crate::node::settings::{Poll, Qos, SocketSettings};
+use crate::node::settings::{Poll, Qos, RedisKind, SocketSettings};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
 use crate::rig::ports::UcRouteRequest;
@@ -67,18 +67,41 @@ impl Node for SlowToWrite {
     }
 }
 
-/// The latencies of samples, and how long after they were due they were stamped.
-fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
-    let clock = scripted::set(0, 1);
-    let epoch = Epoch::of(&clock);
+/// A timer at which these steps come.
+struct Steps(std::vec::IntoIter<u64>, Schedule);
+
+impl Timer<Scripted> for Steps {
+    fn begin(&mut self, _start: Ticks) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn wait(
+        &mut self,
+        _clock: &Scripted,
+        _go_on: impl FnMut() -> bool,
+    ) -> Result<Option<u64>, NodeError> {
+        Ok(self.0.next())
+    }
+
+    fn late(&self) -> u64 {
+        0
+    }
+
+    fn schedule(&self) -> &Schedule {
+        &self.1
+    }
+}
+
+/// What a publisher is told that has a warm-up of so many steps.
+fn task(clock: Scripted, warm_up: u64) -> NodeTask<Scripted> {
     let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
-    let task = NodeTask {
+    NodeTask {
         number: 0,
         clock,
-        epoch,
+        epoch: Epoch::of(&clock),
         config: Config {
             length: PublishingLength::Count(STEPS),
-            warmup: Duration::ZERO,
+            warmup: Duration::from_nanos(warm_up * PERIOD),
             drain: Duration::ZERO,
             timeout: Duration::ZERO,
             timer: TimerKind::Counter,
@@ -87,6 +110,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             vectorize: 1,
             send_queue: 2,
             receive_queue: 2,
+            peer: None,
             verbs: VerbsConfig {
                 sender: None,
                 receiver: None,
@@ -97,6 +121,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
                 fallback: None,
             },
             qos: Qos::AtMostOnce,
+            redis_kind: RedisKind::PubSub,
             broker: BrokerChoice::Spawn,
             broker_process: None,
             zeromq_port: None,
@@ -112,7 +137,14 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
         words: HEADER_WORDS + 1,
         yields: false,
         log: LogRoom::Own(PathBuf::new()),
-    };
+    }
+}
+
+/// The latencies of samples, and how long after they were due they were stamped.
+fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
+    let clock = scripted::set(0, 1);
+    let task = task(clock, 0);
+    let epoch = task.epoch;
     let mut timer = AwayAfterWaiting {
         timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), MissPolicy::Skip),
         stall: before_stamp,
@@ -153,4 +185,27 @@ fn a_stall_before_the_stamp_is_no_latency_and_one_behind_it_is() {
     let (latencies, behind) = times(0, 300);
     assert_eq!(latencies, [300; STEPS as usize]);
     assert!(behind.iter().all(|&ticks| ticks < 10), "{behind:?}");
+}
+
+#[test]
+fn where_all_steps_that_count_are_missed_no_sample_of_the_warm_up_counts() {
+    let clock = scripted::set(0, 1);
+    let task = task(clock, 3);
+    let steps = vec![0, 1, 3 + STEPS];
+    let mut timer = Steps(steps.into_iter(), Schedule::of_rate(&clock, 1e6));
+    let mut node = SlowToWrite {
+        epoch: task.epoch,
+        clock,
+        stall: 0,
+        latencies: Vec::new(),
+    };
+    let mut pool = Pool::new(2, task.words, HugePagePolicy::Off).unwrap();
+    let mut log = LogWriter::of_test(LogPlace::Memory, STEPS as usize);
+    let logged = task.publish(&mut node, &mut pool, &mut Vec::new(), &mut timer, &mut log);
+    let logged = logged.unwrap();
+    assert_eq!((log.count(), logged.sent, logged.first), (0, 0, 2));
+    assert!(!task.shared.counts(Header::new(0, 1)));
+    // The other host waits for as many as were sent.
+    task.shared.end_publishing(0, logged.sent);
+    assert_eq!(task.shared.published(), Some(vec![2]));
 }

@@ -1,5 +1,5 @@
-//! Who is served: one run at a time, with the processes of all its rounds. Others are told so, and what is no hcabench is
-//! turned away, while the run goes on.
+//! Who is served: one run at a time, with the processes of all its rounds. Others get that answer, and what is not
+//! hcabench is turned away, while the run goes on.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -9,24 +9,18 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::message::{ANSWER, Hello, WireMessage, only, receive_message, send_message, take};
-use super::pair::PairEnd;
-use super::serving::Serving;
-use crate::bench::hca::ends::facts::Facts;
-use crate::bench::hca::ends::open_port::OpenPort;
-use crate::bench::hca::error::RunError;
-use crate::bench::hca::settings::config::PortRequest;
+use super::error::PeerError;
+use super::message::ANSWER;
+use super::peer::{Greeting, Hello};
 use crate::host::{interrupt, threads};
 use crate::launch::wire::{MAX_LINE, Wire, listen_at};
-use crate::rdma::verbs::devices;
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
-use crate::rig::port_choice::choose_one;
 use crate::rig::workers::instead_of_dropping;
 
-/// How long who connects may take to say who it is.
+/// How long a process that connects may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
-/// Connections at a time of which nobody knows yet who they are: with one more, the oldest is let go.
+/// Connections at a time that have not greeted yet: with one more, the oldest is let go.
 const STRANGERS: usize = 64;
 /// The longest line of who is not known yet, in bytes.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -35,17 +29,31 @@ const LOOK: u8 = 100;
 /// How long connections that are served may take to end after a signal.
 const LEAVING: Duration = Duration::from_millis(800);
 
-/// What is served.
+/// Where it is served, and for how long.
 #[derive(Debug, Clone)]
 pub struct Service {
     /// Where to listen.
     pub bind: SocketAddr,
-    /// The port that messages arrive at, unless the other host names one.
-    pub port: Option<PortRequest>,
     /// Whether it ends after one run.
     pub once: bool,
-    /// The rank of a fabric that this is: it has a port of its own, and measures the other way round when it is asked.
-    pub pair: Option<Arc<PairEnd>>,
+}
+
+/// What is done for those that are let in.
+pub trait Served: Send + Sync {
+    /// Called before it listens.
+    ///
+    /// # Errors
+    /// When nothing can be served here.
+    fn check(&self) -> Result<(), Failure>;
+
+    /// Why a run is not let in, if so.
+    fn refusal(&self, hello: &Hello) -> Option<Failure>;
+
+    /// Answers the greeting, and does what the other host asks until it closes the connection.
+    ///
+    /// # Errors
+    /// When something fails here, which the other host has as an answer, or a signal comes.
+    fn serve(&self, wire: &mut Wire, hello: &Hello) -> Result<(), Failure>;
 }
 
 /// What happens, for people.
@@ -93,7 +101,7 @@ impl UnknownConnections {
         if self.streams.len() >= STRANGERS
             && let Some((_, oldest)) = self.streams.pop_first()
         {
-            // Its thread sees that, and tells it.
+            // Its thread sees that, and reports it.
             let _ = oldest.shutdown(Shutdown::Both);
         }
         let name = self.next;
@@ -131,8 +139,7 @@ impl Drop for RunConnection<'_> {
 struct ServiceState {
     holder: Mutex<ServedRun>,
     strangers: Mutex<UnknownConnections>,
-    port: Option<PortRequest>,
-    pair: Option<Arc<PairEnd>>,
+    work: Arc<dyn Served>,
     once: bool,
     report: Box<dyn Fn(Event) + Send + Sync>,
 }
@@ -150,13 +157,8 @@ impl ServiceState {
 
     /// Lets a run in, if none is served but this one. A run that is over may take a moment to leave.
     fn enter(&self, hello: &Hello, peer: SocketAddr) -> Result<(), Failure> {
-        if self
-            .pair
-            .as_ref()
-            .is_some_and(|pair| !pair.is_of(&hello.run))
-        {
-            let text = "it is a rank of hcabench fabric, and serves the other ranks only";
-            return Err(Failure::Run(text.to_owned()));
+        if let Some(refusal) = self.work.refusal(hello) {
+            return Err(refusal);
         }
         let until = Instant::now() + LEAVING;
         let mut holder = self.holder();
@@ -208,14 +210,13 @@ impl ServiceState {
 /// When it cannot listen, or a signal ends it.
 pub fn serve(
     service: &Service,
+    work: Arc<dyn Served>,
     report: impl Fn(Event) + Send + Sync + 'static,
-) -> Result<(), RunError> {
-    if service.pair.is_none() {
-        // Before anybody waits for an answer.
-        choose_one(&devices()?, "--receiver", service.port.as_ref())?;
-    }
+) -> Result<(), Failure> {
+    // Before anybody waits for an answer.
+    work.check()?;
     let listener = listen_at(service.bind).map_err(|error| {
-        RunError::Usage(format!(
+        Failure::Usage(format!(
             "--bind {}: {error}: allowed is an address of this host with a free port",
             service.bind
         ))
@@ -224,8 +225,7 @@ pub fn serve(
     let shared = Arc::new(ServiceState {
         holder: Mutex::default(),
         strangers: Mutex::default(),
-        port: service.port.clone(),
-        pair: service.pair.clone(),
+        work,
         once: service.once,
         report: Box::new(report),
     });
@@ -244,18 +244,18 @@ pub fn serve(
             if holder.connections == 0 && holder.failure.is_none() {
                 return Ok(());
             }
-            return Err(crate::rig::error::RigError::Interrupted(signal).into());
+            return Err(Failure::Interrupted(signal.to_string()));
         }
         if service.once && shared.holder().served > 0 {
             let failure = shared.holder().failure.take();
-            return failure.map_or(Ok(()), |text| Err(RunError::Post(text)));
+            return failure.map_or(Ok(()), |text| Err(Failure::Run(text)));
         }
         let mut what = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
         if !matches!(poll(&mut what, PollTimeout::from(LOOK)), Ok(1..)) {
             continue;
         }
         let Ok((stream, peer)) = listener.accept() else {
-            // Too many files are open, say: that may pass.
+            // As when too many files are open: that may pass.
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;
         };
@@ -298,7 +298,7 @@ fn receive_guest(stranger: UnknownConnection, stream: TcpStream, peer: SocketAdd
                     shared.leave();
                 }
             });
-            let done = welcome(&shared, &mut wire, &hello);
+            let done = shared.work.serve(&mut wire, &hello);
             if let Err(error) = done {
                 shared.failed(peer, error.to_string());
             }
@@ -316,69 +316,45 @@ fn greet(
     stranger: UnknownConnection,
     stream: TcpStream,
     peer: SocketAddr,
-) -> Result<(Wire, Hello), RunError> {
+) -> Result<(Wire, Hello), PeerError> {
     let mut wire = Wire::of(stream)?;
     wire.limit_lines(LONGEST_HELLO);
     let ours = Program::this();
-    // Another version may say other things: its version is looked at first.
+    let refused = |wire: &mut Wire, failure: Failure| {
+        // One that has disconnected needs no answer.
+        let _ = wire.send(&Greeting::Failed(failure.clone()), ANSWER);
+        PeerError::Peer(peer, failure)
+    };
+    // Another version may have other messages: its version is looked at first.
     let said: serde_json::Value = wire.receive(GREETING)?;
     let theirs = said.pointer("/hello/program").cloned();
     let theirs = theirs.and_then(|theirs| serde_json::from_value::<Program>(theirs).ok());
     let Some(theirs) = theirs else {
         let failure = Failure::Run("sent a greeting that is not of hcabench".to_owned());
-        return Err(RunError::Peer(peer, failure));
+        return Err(PeerError::Peer(peer, failure));
     };
     if let Some(failure) = other_version(&ours, &theirs) {
-        // Who has gone need not be told.
-        let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
-        return Err(RunError::Peer(peer, failure));
+        return Err(refused(&mut wire, failure));
     }
-    let said = serde_json::from_value(said).map_err(|error| {
-        RunError::Peer(
-            peer,
-            Failure::Run(format!("sent an invalid greeting: {error}")),
-        )
-    })?;
-    let hello = take(&wire, said, only!(WireMessage::Hello(hello) => *hello))?;
+    let invalid = |error: &str| {
+        let failure = Failure::Run(format!("sent an invalid greeting: {error}"));
+        PeerError::Peer(peer, failure)
+    };
+    let hello = match serde_json::from_value(said) {
+        Ok(Greeting::Hello(hello)) => *hello,
+        Ok(Greeting::Failed(failure)) => return Err(PeerError::Peer(peer, failure)),
+        Err(error) => return Err(invalid(&error.to_string())),
+    };
     // Who is let in is not let go for others any more.
     let shared = Arc::clone(&stranger.0);
     drop(stranger);
-    let allowed = shared.enter(&hello, peer);
-    match allowed {
+    match shared.enter(&hello, peer) {
         Ok(()) => {
             wire.limit_lines(MAX_LINE);
             Ok((wire, hello))
         }
-        Err(failure) => {
-            // Who has gone need not be told.
-            let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
-            Err(RunError::Peer(peer, failure))
-        }
+        Err(failure) => Err(refused(&mut wire, failure)),
     }
-}
-
-fn welcome(shared: &ServiceState, wire: &mut Wire, hello: &Hello) -> Result<(), RunError> {
-    let made = make(shared, hello);
-    let (port, facts) = match made {
-        Ok(made) => made,
-        Err(error) => {
-            send_message(wire, &WireMessage::Failed(error.into()))?;
-            return Ok(());
-        }
-    };
-    send_message(wire, &WireMessage::Welcome(Box::new(facts.clone())))?;
-    let peer = receive_message(wire, ANSWER, only!(WireMessage::Welcome(facts) => *facts))?;
-    Serving::new(port, facts, peer, shared.pair.clone())?.run(wire)
-}
-
-fn make(shared: &ServiceState, hello: &Hello) -> Result<(OpenPort, Facts), RunError> {
-    if let Some(pair) = &shared.pair {
-        return pair.port();
-    }
-    let asked = hello.port.as_ref().or(shared.port.as_ref());
-    let port = OpenPort::open(choose_one(&devices()?, "--receiver", asked)?)?;
-    let facts = port.facts();
-    Ok((port, facts))
 }
 
 #[cfg(test)]

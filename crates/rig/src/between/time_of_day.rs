@@ -9,11 +9,11 @@ const READINGS: u32 = 32;
 
 /// The time of day less the clock, in nanoseconds: from, to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct TimeOfDayOffset(pub(super) i64, pub(super) i64);
+pub struct TimeOfDayOffset(pub i64, pub i64);
 
 impl TimeOfDayOffset {
     /// Reads both clocks, the time of day between two readings of the other.
-    pub(super) fn of<C: Clock>(clock: &C) -> Self {
+    pub fn of<C: Clock>(clock: &C) -> Self {
         let nanos = |ticks| clock.to_nanos(ticks).0 as i64;
         let once = |_| {
             let before = clock.now();
@@ -31,7 +31,7 @@ impl TimeOfDayOffset {
 
     /// By how much the stamps of `other` are to be moved so that both clocks are apart as their times of day are, and how
     /// far that may be wrong.
-    pub(super) fn shift_of(self, other: TimeOfDayOffset) -> (i64, u64) {
+    pub fn shift_of(self, other: TimeOfDayOffset) -> (i64, u64) {
         let middle = |it: TimeOfDayOffset| it.0 + (it.1 - it.0) / 2;
         let half = |it: TimeOfDayOffset| (it.1 - it.0).unsigned_abs().div_ceil(2);
         (middle(other) - middle(self), half(other) + half(self) + 1)

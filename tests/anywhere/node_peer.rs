@@ -1,0 +1,265 @@
+//! `hcabench node --peer`: two processes as two hosts, which have one clock here, so that the truth is known.
+
+use crate::LIMIT;
+use crate::common;
+use crate::program::{Program, Running};
+use crate::testing::{Has as _, temporary};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use common::node::{ends, node};
+use common::{Row, figure, hcabench, number, rows, until};
+use nix::sys::signal::Signal;
+
+/// Nobody spins: this machine may have one processor.
+const EASY: &str = "--poll event --timer timerfd --probes 20 --hugepages off";
+
+struct Serving {
+    running: Running,
+    address: String,
+}
+
+impl Serving {
+    fn start(folder: &Path, more: &str) -> Self {
+        let running = hcabench(folder, &format!("serve --bind 127.0.0.1:0 {more}")).start();
+        let address = running.line_with("serving at ");
+        Serving { running, address }
+    }
+
+    fn options(&self, more: &str) -> String {
+        format!("--peer {} {EASY} {more}", self.address)
+    }
+
+    fn start_run(&self, folder: &Path, more: &str) -> Running {
+        node(folder, &self.options(more)).start()
+    }
+}
+
+/// A run that would go on for an hour, once samples come.
+fn long(serving: &Serving, folder: &Path) -> Running {
+    let run = serving.start_run(folder, "--rate 100 --duration 1h --warmup 0");
+    until("its folder", || {
+        folder.join("run/INCOMPLETE").exists().then_some(())
+    });
+    // Probes and greetings are over then; where they are not, it ends all the same.
+    std::thread::sleep(Duration::from_secs(2));
+    run
+}
+
+/// Whether it is ready for the next run, and measures it.
+fn is_free(serving: &Serving) {
+    let folder = &*temporary("");
+    ends(
+        folder,
+        &serving.options("--rate 200 --count 20 --warmup 0 --after-miss catch-up"),
+        0,
+    );
+    let row = rows(&folder.join("run/summary.csv")).remove(0);
+    assert_eq!(number(&row, "messages_received"), 20, "{row:?}");
+}
+
+#[track_caller]
+fn is_within(sample: &Row) {
+    let apart = figure(sample, "t_received_ns") - figure(sample, "t_sent_ns");
+    // Stamps of 61 bits are to be subtracted whole.
+    assert!(apart < 1e12, "{sample:?}");
+    let stamp = |column: &str| sample[column].parse::<i64>().unwrap();
+    let latency = stamp("t_received_ns") - stamp("t_sent_ns");
+    let bounds = stamp("latency_low_ns")..=stamp("latency_high_ns");
+    assert!(bounds.contains(&latency), "{sample:?}");
+    assert!(stamp("excess_ns") >= 0, "{sample:?}");
+}
+
+#[test]
+fn each_sample_is_within_its_bounds_in_all_scenarios() {
+    const STEPS: u64 = 40;
+    let _alone = common::alone();
+    let folder = &*temporary("");
+    let serving = Serving::start(folder, "--once --quiet");
+    let more = format!(
+        "--type udp,tcp --scenario straight-run,fan-in,fan-out,round-robin --publishers 2 --subscribers 2 --rate 200 \
+         --count {STEPS} --warmup 100ms --samples --rounds 2"
+    );
+    ends(folder, &serving.options(&more), 0);
+    serving.running.wait(LIMIT).expect(0);
+    let runs = rows(&folder.join("run/runs.csv"));
+    assert_eq!(runs.len(), 2 * 2 * 4);
+    for row in &runs {
+        let copies = 2 * STEPS * if row["scenario"] == "fan-out" { 2 } else { 1 };
+        assert_eq!(row["status"], "complete", "{row:?}");
+        for (column, expected) in [
+            ("messages_expected", copies),
+            ("messages_received", copies),
+            ("messages_lost", 0),
+            ("messages_never_sent", 0),
+            ("messages_damaged", 0),
+        ] {
+            assert_eq!(number(row, column), expected, "{column}: {row:?}");
+        }
+        let theta = ["low", "high"].map(|end| row[&format!("theta_{end}_ns")].parse::<i64>());
+        let [Ok(low), Ok(high)] = theta else {
+            panic!("no bounds of theta: {row:?}");
+        };
+        assert!((low..=high).contains(&0), "{row:?}");
+        assert!(figure(row, "half_round_trip_p50_ns") > 0.0, "{row:?}");
+        assert!(number(row, "probes") > 0, "{row:?}");
+        let samples = rows(&folder.join("run").join(&row["point"]).join("out.csv"));
+        let of_round = samples
+            .iter()
+            .filter(|sample| sample["round"] == row["round"]);
+        assert_eq!(
+            of_round.inspect(|sample| is_within(sample)).count() as u64,
+            copies
+        );
+    }
+    let check = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
+    let checked = Program::under(&["python3", check], folder.join("run"), "").ends(0);
+    checked.stdout.has(&["16 rounds, 0 failed"]);
+    hcabench(folder, "show run")
+        .ends(0)
+        .stdout
+        .has(&["half rt p50", "p50 at most", "udp"]);
+    let plot = hcabench(
+        folder,
+        "plot percentiles run --metric half-round-trip --out half.svg",
+    );
+    plot.ends(0);
+    hcabench(folder, "report run --out run.html").ends(0);
+    let page = fs::read_to_string(folder.join("run.html")).unwrap();
+    page.has(&["Bounds of the latency of samples between two hosts"]);
+}
+
+#[test]
+fn what_two_hosts_cannot_measure_is_refused_before_the_other_one_is_reached() {
+    let folder = &*temporary("");
+    // No process listens there.
+    let peer = "--peer 127.0.0.1:1";
+    for (words, said) in [
+        ("--type shmem", ["--type shmem", "memory of one host"]),
+        ("--type unix", ["--type unix", "--peer"]),
+        ("--type multicast", ["--type multicast", "--peer"]),
+        ("--type infiniband", ["--type infiniband", "--peer"]),
+        ("--ends processes", ["--ends processes", "--peer"]),
+        ("--find-rate p99<50us", ["--find-rate", "--peer"]),
+        ("--log file", ["--log file", "no results folder"]),
+        (
+            "--samples --format villas",
+            ["--format villas", "two clocks"],
+        ),
+        (
+            "--scenario straight-run --publishers 2",
+            ["--publishers 2", "must be equal"],
+        ),
+        ("--probes 1", ["--probes", "10"]),
+        ("--clock-drift 2000000", ["--clock-drift", "1000000"]),
+    ] {
+        let ended = ends(folder, &format!("{peer} {words}"), 2);
+        ended.told().has(&said);
+        assert!(!folder.join("run").exists(), "{words}");
+    }
+    let counter = hcabench(
+        folder,
+        &format!("node {peer} --timer counter --clock-uncertainty 1us"),
+    );
+    counter
+        .ends(2)
+        .told()
+        .has(&["--clock-uncertainty", "--timer timerfd"]);
+    for alone in ["--probes 20", "--clock-drift 0", "--clock-uncertainty 1us"] {
+        ends(folder, alone, 2).told().has(&["there is one host"]);
+    }
+    ends(folder, peer, 1)
+        .told()
+        .has(&["connecting to 127.0.0.1:1"]);
+}
+
+#[test]
+fn node_types_that_cannot_cross_hosts_are_left_out_with_the_reason() {
+    let folder = &*temporary("");
+    let serving = Serving::start(folder, "--once");
+    ends(
+        folder,
+        &serving.options("--type all --rate 200 --count 20 --warmup 0"),
+        0,
+    );
+    let summary = rows(&folder.join("run/summary.csv"));
+    let measured: Vec<&str> = summary.iter().map(|row| row["type"].as_str()).collect();
+    assert_eq!(measured, ["udp", "tcp"]);
+    let left_out = rows(&folder.join("run/left_out.csv"));
+    for name in ["shmem", "loopback", "unix", "multicast", "infiniband"] {
+        let row = left_out.iter().find(|row| row["type"] == name);
+        row.unwrap_or_else(|| panic!("{name} is not there"))["reason"].has(&["--peer"]);
+    }
+    serving.running.wait(LIMIT).expect(0);
+}
+
+#[test]
+fn a_host_that_is_killed_ends_the_run_which_is_marked() {
+    let _alone = common::alone();
+    for kind in ["udp", "tcp"] {
+        let folder = &*temporary("");
+        let serving = Serving::start(folder, "");
+        let run = long(&serving, folder);
+        let (begun, limit) = (Instant::now(), common::end_after_signal());
+        serving.running.signal(Signal::SIGKILL);
+        let ended = run.wait(LIMIT).expect(1);
+        assert!(begun.elapsed() < limit, "{kind}: {:?}", begun.elapsed());
+        ended
+            .told()
+            .has(&[&serving.address, "has closed the connection"]);
+        assert!(folder.join("run/INCOMPLETE").exists());
+    }
+}
+
+#[test]
+fn a_host_that_hangs_is_named_within_the_time_limits() {
+    let _alone = common::alone();
+    let folder = &*temporary("");
+    let serving = Serving::start(folder, "");
+    let run = long(&serving, folder);
+    serving.running.signal(Signal::SIGSTOP);
+    run.wait(LIMIT)
+        .expect(1)
+        .told()
+        .has(&["did not answer within 10 s"]);
+}
+
+#[test]
+fn a_run_that_is_interrupted_or_killed_leaves_the_host_free() {
+    let _alone = common::alone();
+    let served = &*temporary("");
+    let serving = Serving::start(served, "");
+    for (signal, code) in [(Signal::SIGINT, Some(1)), (Signal::SIGKILL, None)] {
+        let folder = &*temporary("");
+        let run = long(&serving, folder);
+        let begun = Instant::now();
+        run.signal(signal);
+        let ended = run.wait(LIMIT);
+        if let Some(code) = code {
+            ended.expect(code);
+            assert!(begun.elapsed() < common::end_after_signal());
+        }
+        assert!(folder.join("run/INCOMPLETE").exists());
+        is_free(&serving);
+    }
+    serving.running.signal(Signal::SIGTERM);
+    serving.running.wait(LIMIT).expect(0);
+}
+
+#[test]
+fn a_signal_to_the_host_that_serves_ends_both() {
+    let _alone = common::alone();
+    let folder = &*temporary("");
+    let serving = Serving::start(folder, "");
+    let run = long(&serving, folder);
+    let begun = Instant::now();
+    serving.running.signal(Signal::SIGTERM);
+    serving.running.wait(LIMIT);
+    run.wait(LIMIT).expect(1);
+    assert!(
+        begun.elapsed() < common::end_after_signal(),
+        "{:?}",
+        begun.elapsed()
+    );
+}
