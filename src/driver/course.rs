@@ -365,7 +365,7 @@ impl SweepRun {
             }
         };
         match measured {
-            Ok(outcome) => self.keep(point, round, order, started_at, outcome),
+            Ok(outcome) => self.keep(point, round, order, started_at, outcome, false),
             Err(failure) if failure.fails_its_point() => {
                 let reason = failure.to_string();
                 let failed = |_: &PlannedRow| RowOutcome {
@@ -376,7 +376,7 @@ impl SweepRun {
                     rows: planned.rows.iter().map(failed).collect(),
                     ..Outcome::default()
                 };
-                self.keep(point, round, order, started_at, outcome)
+                self.keep(point, round, order, started_at, outcome, true)
             }
             Err(Failure::Usage(reason)) => {
                 self.ended(&reason);
@@ -386,7 +386,7 @@ impl SweepRun {
         }
     }
 
-    /// Writes all that came of a point in a round.
+    /// Writes all that came of a point in a round. `lacked`: it took more than there was, which a search goes on with.
     fn keep(
         &mut self,
         point: usize,
@@ -394,14 +394,14 @@ impl SweepRun {
         order: usize,
         started_at: SystemTime,
         outcome: Outcome,
+        lacked: bool,
     ) -> Result<(), Ending> {
         let schema = self.run.schema;
         let mut headline = [None; 3];
         let mut ends = None;
         let mut first: Vec<Record> = Vec::new();
         let is_whole = outcome.rows.iter().all(|found| found.failure.is_none());
-        let ends_sweep = outcome.rows.iter().any(|found| found.ends_sweep);
-        let searches = self.searches.as_ref().filter(|_| !ends_sweep);
+        let searches = self.searches.as_ref().filter(|_| lacked);
         let goes_on = searches.is_some_and(|it| it.has_measured_beside(point, &self.rows));
         let mut stated = Vec::new();
         for (row, mut found) in self.rows[point].iter_mut().zip(outcome.rows) {

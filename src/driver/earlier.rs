@@ -72,17 +72,14 @@ impl EarlierRun {
         last.map_or(1, |last| last + 1)
     }
 
-    /// The point of a search there that is none now, or the other way round, in words: of a run with other rates.
+    /// The point of a search there that is none now, in words: of a run with other rates. Before it was prepared, a plan
+    /// may have points that are left out there.
     pub(crate) fn lacks_point(&self, plan: &Plan) -> Option<String> {
         let names: BTreeSet<&str> = plan.names().collect();
         let theirs = self.document.details["points"].as_array();
         let theirs = theirs.into_iter().flatten().filter_map(Value::as_str);
-        let theirs: BTreeSet<&str> = theirs.collect();
-        let missing = theirs.difference(&names).next();
-        let other = names.difference(&theirs).next();
-        missing
-            .map(|name| not_measured_now(name))
-            .or_else(|| other.map(|name| not_in_it(name)))
+        let mut missing = theirs.filter(|name| !names.contains(name));
+        missing.next().map(not_measured_now)
     }
 
     /// What differs from the run that is to go on in it, in words.
@@ -96,7 +93,7 @@ impl EarlierRun {
             let other = names.iter().find(|name| !theirs.contains(*name));
             let missing = theirs.iter().find(|name| !names.contains(*name));
             return Some(match (other, missing) {
-                (Some(name), _) => not_in_it(name),
+                (Some(name), _) => format!("the point {name} is not in it"),
                 (None, Some(name)) => not_measured_now(name),
                 (None, None) => "its points are in another order".to_owned(),
             });
@@ -202,10 +199,6 @@ fn found_in(folder: &Path) -> Result<Findings, String> {
 /// That a run cannot be taken up as something differs.
 pub(crate) fn measure_again(differs: &str) -> String {
     format!("{differs}: measure again, with another --out")
-}
-
-fn not_in_it(point: &str) -> String {
-    format!("the point {point} is not in it")
 }
 
 fn not_measured_now(point: &str) -> String {

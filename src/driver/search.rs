@@ -215,23 +215,27 @@ impl Searches {
     }
 
     /// What a round shows, a figure for each limit. A percentile is one of all that was due, of which what was lost has
-    /// no end: it is further up among what arrived, and the next column that is known counts.
+    /// no end: it is further up among what arrived ([`latency_at`]).
     fn figures(&self, rate: f64, run: &Record) -> Vec<f64> {
         let lost = self.by.delivered.map_or(0.0, |(arrived, due)| {
             let both = run.number(arrived.name).zip(run.number(due.name));
             both.map_or(f64::INFINITY, |(arrived, due)| 1.0 - arrived / due.max(1.0))
         });
         let latency = |percent: f64| {
-            let of_arrived = percent / (1.0 - lost.max(0.0));
+            let lost = lost.max(0.0);
+            if 100.0 * lost >= 100.0 - percent {
+                return f64::INFINITY;
+            }
             let columns = self.by.latency.iter();
-            let known = columns.filter_map(|column| Some((column.percentile()?.1, column.name)));
-            let far_enough = known.filter(|(other, _)| *other >= of_arrived && of_arrived > 0.0);
-            let nearest = far_enough.min_by(|one, other| one.0.total_cmp(&other.0));
-            nearest.and_then(|(_, column)| run.number(column))
+            let known = columns.filter_map(|it| Some((it.percentile()?.1, run.number(it.name)?)));
+            let mut columns = self.by.latency.iter();
+            let max = columns.find(|it| it.name.ends_with("_max_ns"));
+            let max = max.and_then(|it| run.number(it.name));
+            latency_at(percent / (1.0 - lost), known, max.unwrap_or(f64::INFINITY))
         };
         let of_conditions = self.conditions.0.iter().map(|it| match it.figure {
             SearchedFigure::Loss => lost,
-            SearchedFigure::Percentile(percent) => latency(percent).unwrap_or(f64::INFINITY),
+            SearchedFigure::Percentile(percent) => latency(percent),
         });
         let (sent, senders) = self.by.sent;
         let senders = senders.and_then(|column| run.number(column.name));
@@ -388,6 +392,25 @@ impl Searches {
         });
         texts.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The latency at a percentile, of ascending ones that are known: between two of them by the logarithm of the share
+/// above, beyond the last the greatest.
+fn latency_at(percent: f64, known: impl Iterator<Item = (f64, f64)>, greatest: f64) -> f64 {
+    let mut below: Option<(f64, f64)> = None;
+    for (at, latency) in known {
+        if at < percent {
+            below = Some((at, latency));
+            continue;
+        }
+        let Some((from, lower)) = below.filter(|_| at > percent) else {
+            return latency;
+        };
+        let above = |percent: f64| (100.0 - percent).ln();
+        let way = (above(from) - above(percent)) / (above(from) - above(at));
+        return lower + way * (latency - lower);
+    }
+    greatest
 }
 
 /// What a search came to.

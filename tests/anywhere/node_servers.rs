@@ -203,7 +203,7 @@ fn a_reply_that_has_come_makes_room_for_a_sample() {
     for kind in ["pubsub", "streams"] {
         let folder = &*temporary("");
         let words = format!(
-            "--type redis --redis-kind {kind} --send-queue 1 --rate 100 --count 50 --warmup 100ms"
+            "--type redis --redis-kind {kind} --send-queue 1 --rate 20 --count 20 --warmup 100ms"
         );
         ends(folder, &words, 0);
         let row = &summary(folder)[0];

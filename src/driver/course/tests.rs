@@ -179,7 +179,7 @@ fn keep(course: &mut SweepRun, point: usize, round: u32, outcome: Outcome) {
         row.open(&course.run).unwrap();
     }
     let now = SystemTime::UNIX_EPOCH;
-    assert!(course.keep(point, round, 0, now, outcome).is_ok());
+    assert!(course.keep(point, round, 0, now, outcome, false).is_ok());
 }
 
 fn failed(reason: &str) -> Result<(), Ending> {

@@ -136,10 +136,13 @@ impl<'a> RateSearch<'a> {
         (median_of(&figures), bounds)
     }
 
-    /// The mean of a figure over the rounds at a rate.
+    /// The mean of a figure over the rounds at a rate that have one.
     pub fn mean(&self, place: usize, limit: usize) -> Option<f64> {
-        let rounds = self.observed[place].len();
-        (rounds > 0).then(|| self.figures(place, limit).sum::<f64>() / rounds as f64)
+        let figures = self.figures(place, limit);
+        let (sum, count) = figures
+            .filter(|figure| figure.is_finite())
+            .fold((0.0, 0), |(sum, count), figure| (sum + figure, count + 1));
+        (count > 0).then(|| sum / f64::from(count))
     }
 
     /// Whether each share of all rounds together is below its limit.
@@ -170,7 +173,7 @@ impl<'a> RateSearch<'a> {
             Judgement::Fails
         } else if is_below && self.shares_hold(place) {
             Judgement::Holds
-        } else if is_below && rounds >= self.test.most_rounds() {
+        } else if rounds >= self.test.most_rounds() && !self.shares_hold(place) {
             Judgement::Fails
         } else if rounds >= self.test.most_rounds() {
             Judgement::Undecided
@@ -260,12 +263,12 @@ pub fn most_rates(rates: &[f64]) -> u32 {
     (rungs.len() as u32 + 2 * halvings).min(rates.len() as u32)
 }
 
-/// What a search costs at the most that takes each rung and closes in on a place between two of them, of what each rate
-/// costs.
+/// What a search costs at the most that takes each rung and closes in on a place between two of them, from both sides
+/// where a rate is undecided, of what each rate costs.
 pub fn most_cost(rates: &[f64], costs: &[u64]) -> u64 {
     let rungs = rungs(rates);
     let gaps = rungs.windows(2).map(|pair| &costs[pair[0] + 1..pair[1]]);
-    let widest = gaps.map(halving_cost).max().unwrap_or(0);
+    let widest = 2 * gaps.map(halving_cost).max().unwrap_or(0);
     let of_rungs = rungs.iter().map(|rung| costs[*rung]);
     of_rungs.fold(widest, u64::saturating_add)
 }

@@ -284,8 +284,8 @@ fn no_search_whose_rates_are_all_decided_costs_more_than_the_dearest_way() {
         });
         dearest = dearest.max(measured.iter().map(|it| costs[*it]).sum());
     }
-    assert!(dearest <= most && most < 2 * dearest, "{dearest} {most}");
+    assert!(dearest <= most && most < 3 * dearest, "{dearest} {most}");
     // Far less than all rates at the cost of the dearest.
-    assert!(2 * most < u64::from(most_rates(&rates)) * 1_000_000);
+    assert!(3 * most < 2 * u64::from(most_rates(&rates)) * 1_000_000);
     assert_eq!(most_cost(&[5.0], &[7]), 7);
 }

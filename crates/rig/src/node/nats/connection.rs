@@ -159,7 +159,9 @@ mod tests {
         let connection = connection_to("{\"max_payload\":1024}", "PONG", 2);
         let client = connect(&connection).unwrap();
         let connects = || client.statistics().connects.load(Ordering::Relaxed);
+        let begun = std::time::Instant::now();
         while connects() < 2 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{}", connects());
             let step = async { tokio::time::sleep(Duration::from_millis(1)).await };
             connection.runtime.block_on(step);
         }

@@ -181,7 +181,7 @@ impl Node for RedisPublisher {
             self.drive()?;
             std::thread::sleep(BETWEEN_LOOKS);
         }
-        self.remove_stream(until);
+        self.remove_stream(until.max(Instant::now() + LONGEST_END / 2));
         Ok(())
     }
 
