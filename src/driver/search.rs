@@ -20,6 +20,7 @@ use crate::results::schema::{FAILURE, Schema, SearchedRate};
 use crate::results::text::printable_path;
 use crate::results::units;
 use crate::rig::benchmark::Plan;
+use crate::stats::percentile::between_known;
 use crate::stats::rate_search::{self, Answer, Limit, RateSearch, Step};
 use crate::stats::sequential::{LEAST_ROUNDS, SequentialTest};
 
@@ -215,7 +216,7 @@ impl Searches {
     }
 
     /// What a round shows, a figure for each limit. A percentile is one of all that was due, of which what was lost has
-    /// no end: it is further up among what arrived ([`latency_at`]).
+    /// no end: it is further up among what arrived ([`between_known`]).
     fn figures(&self, rate: f64, run: &Record) -> Vec<f64> {
         let lost = self.by.delivered.map_or(0.0, |(arrived, due)| {
             let both = run.number(arrived.name).zip(run.number(due.name));
@@ -231,7 +232,7 @@ impl Searches {
             let mut columns = self.by.latency.iter();
             let max = columns.find(|it| it.name.ends_with("_max_ns"));
             let max = max.and_then(|it| run.number(it.name));
-            latency_at(percent / (1.0 - lost), known, max.unwrap_or(f64::INFINITY))
+            between_known(percent / (1.0 - lost), known, max.unwrap_or(f64::INFINITY))
         };
         let of_conditions = self.conditions.0.iter().map(|it| match it.figure {
             SearchedFigure::Loss => lost,
@@ -392,25 +393,6 @@ impl Searches {
         });
         texts.collect::<Vec<_>>().join(", ")
     }
-}
-
-/// The latency at a percentile, of ascending ones that are known: between two of them by the logarithm of the share
-/// above, beyond the last the greatest.
-fn latency_at(percent: f64, known: impl Iterator<Item = (f64, f64)>, greatest: f64) -> f64 {
-    let mut below: Option<(f64, f64)> = None;
-    for (at, latency) in known {
-        if at < percent {
-            below = Some((at, latency));
-            continue;
-        }
-        let Some((from, lower)) = below.filter(|_| at > percent) else {
-            return latency;
-        };
-        let above = |percent: f64| (100.0 - percent).ln();
-        let way = (above(from) - above(percent)) / (above(from) - above(at));
-        return lower + way * (latency - lower);
-    }
-    greatest
 }
 
 /// What a search came to.

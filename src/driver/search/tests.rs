@@ -307,23 +307,6 @@ fn what_was_lost_or_not_sent_makes_a_rate_fail() {
 }
 
 #[test]
-fn a_percentile_between_those_that_are_known_goes_by_the_share_above() {
-    let at = |percent| {
-        latency_at(
-            percent,
-            [(50.0, 1.0), (99.0, 5.0), (99.9, 9.0)].into_iter(),
-            20.0,
-        )
-    };
-    assert_eq!([50.0, 99.0, 99.9].map(at), [1.0, 5.0, 9.0]);
-    // Half of the way from 1 % above to 0.1 % above.
-    assert!((at(100.0 - 0.1_f64.sqrt()) - 7.0).abs() < 1e-9);
-    // One sample lost of a million changes next to nothing.
-    assert!((at(99.0 / (1.0 - 1e-6)) - 5.0).abs() < 1e-3);
-    assert_eq!(at(99.95), 20.0);
-}
-
-#[test]
 fn all_that_is_not_found_is_reported_with_its_reason_and_both_bounds() {
     let plan = plan_of(&["udp"], &candidates(100.0, 1e4));
     let searches = searches("p99<1ms", &plan);

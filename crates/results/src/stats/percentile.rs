@@ -39,10 +39,46 @@ pub fn resolvable(percent: f64, count: u64) -> bool {
     count as f64 * (100.0 - percent) >= 100.0 * (1.0 - 1e-9)
 }
 
+/// The value at a percentile, of ascending ones that are known, each a percentile and its value: between two of them by
+/// the logarithm of the share above, beyond the last the greatest.
+pub fn between_known(percent: f64, known: impl Iterator<Item = (f64, f64)>, greatest: f64) -> f64 {
+    let mut below: Option<(f64, f64)> = None;
+    for (at, value) in known {
+        if at < percent {
+            below = Some((at, value));
+            continue;
+        }
+        let Some((from, lower)) = below.filter(|_| at > percent) else {
+            return value;
+        };
+        let above = |percent: f64| (100.0 - percent).ln();
+        let way = (above(from) - above(percent)) / (above(from) - above(at));
+        return lower + way * (value - lower);
+    }
+    greatest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_percentile_between_those_that_are_known_goes_by_the_share_above() {
+        let at = |percent| {
+            between_known(
+                percent,
+                [(50.0, 1.0), (99.0, 5.0), (99.9, 9.0)].into_iter(),
+                20.0,
+            )
+        };
+        assert_eq!([50.0, 99.0, 99.9].map(at), [1.0, 5.0, 9.0]);
+        // Half of the way from 1 % above to 0.1 % above.
+        assert!((at(100.0 - 0.1_f64.sqrt()) - 7.0).abs() < 1e-9);
+        // One sample lost of a million changes next to nothing.
+        assert!((at(99.0 / (1.0 - 1e-6)) - 5.0).abs() < 1e-3);
+        assert_eq!(at(99.95), 20.0);
+    }
 
     #[test]
     fn interpolates_between_closest_ranks() {
