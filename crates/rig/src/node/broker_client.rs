@@ -43,6 +43,13 @@ impl NodeRuntime {
     }
 }
 
+/// How long the client itself waits for a connection: longer than `--timeout`, so that the thread that waits for it gives
+/// up first, and reports it.
+#[cfg(any(feature = "nats", feature = "redis"))]
+pub(super) fn of_client(timeout: Duration) -> Duration {
+    timeout.saturating_add(Duration::from_secs(2))
+}
+
 /// There is no connection.
 pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();

@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event, Statistics};
 
-use crate::node::broker_client::{ConnectDeadline, broker, lost, not_admitted, not_connected};
+use crate::node::broker_client::{
+    ConnectDeadline, broker, lost, not_admitted, not_connected, of_client,
+};
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
 use crate::node::{NodeError, Settings};
-
-/// How much longer than `--timeout` the client itself waits: the thread that waits for it gives up first, and reports
-/// it.
-const LONGER: Duration = Duration::from_secs(2);
 
 /// The connection of an end.
 #[derive(Debug)]
@@ -71,7 +69,7 @@ impl NatsConnection {
     ) -> Result<Client, NodeError> {
         let state = Arc::clone(&self.state);
         let connecting = ConnectOptions::new()
-            .connection_timeout(self.timeout.saturating_add(LONGER))
+            .connection_timeout(of_client(self.timeout))
             .client_capacity(self.send_queue)
             .subscription_capacity(self.receive_queue)
             // There is no such file: TLS, for which this program has no cryptography, ends in an error that the client

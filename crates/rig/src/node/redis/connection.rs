@@ -8,14 +8,13 @@ use redis::{
     AsyncConnectionConfig, Client, ErrorKind, IntoConnectionInfo as _, RedisError, RedisResult, cmd,
 };
 
-use crate::node::broker_client::{broker, lost, not_admitted, not_connected};
+use crate::node::broker_client::{
+    ConnectDeadline, broker, lost, not_admitted, not_connected, of_client,
+};
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
 use crate::node::{NodeError, Settings};
 
-/// How much longer than `--timeout` the client itself waits: the thread that waits for it gives up first, and reports
-/// it.
-const LONGER: Duration = Duration::from_secs(2);
 /// The field of an entry of a stream.
 pub(super) const FIELD: &str = "sample";
 
@@ -24,7 +23,7 @@ pub(super) const FIELD: &str = "sample";
 pub(super) struct RedisClient {
     pub(super) runtime: NodeRuntime,
     pub(super) broker: BrokerAddress,
-    pub(super) timeout: Duration,
+    timeout: Duration,
     client: Client,
     requests: usize,
 }
@@ -52,7 +51,7 @@ impl RedisClient {
     /// Connects, for commands.
     pub(super) async fn commands(&self) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(self.timeout.saturating_add(LONGER)))
+            .set_connection_timeout(Some(of_client(self.timeout)))
             .set_response_timeout(None)
             .set_pipeline_buffer_size(self.requests);
         let connecting = (self.client).get_multiplexed_async_connection_with_config(&config);
@@ -72,8 +71,19 @@ impl RedisClient {
         Ok(connection.into_on_message())
     }
 
+    /// Runs what connects, with the time and the stop flag in view.
+    pub(super) fn connect<T>(
+        &self,
+        step: impl Future<Output = RedisResult<T>>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<T, NodeError> {
+        let deadline = ConnectDeadline::new(self.timeout);
+        let connected = (self.runtime).connect(step, &deadline, &self.broker, go_on)?;
+        connected.map_err(|error| self.not_connected(error))
+    }
+
     /// There is no connection, or the first command on it has failed.
-    pub(super) fn not_connected(&self, error: RedisError) -> NodeError {
+    fn not_connected(&self, error: RedisError) -> NodeError {
         match (error.kind(), error.code()) {
             (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "NOPERM" | "DENIED")) => {
                 not_admitted(&self.broker, error)

@@ -10,7 +10,6 @@ use redis::aio::{ConnectionLike as _, MultiplexedConnection};
 use redis::{Cmd, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
-use crate::node::broker_client::ConnectDeadline;
 use crate::node::settings::RedisKind;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -131,11 +130,7 @@ impl Node for RedisPublisher {
         _pool: &mut Pool,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), NodeError> {
-        let (client, deadline) = (&self.client, ConnectDeadline::new(self.client.timeout));
-        let broker = &client.broker;
-        let connected = (client.runtime).connect(client.commands(), &deadline, broker, go_on)?;
-        let connection = connected.map_err(|error| client.not_connected(error))?;
-        self.connection = Some(connection);
+        self.connection = Some(self.client.connect(self.client.commands(), go_on)?);
         Ok(())
     }
 

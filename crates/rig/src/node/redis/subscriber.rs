@@ -10,7 +10,7 @@ use redis::streams::StreamReadReply;
 use redis::{Cmd, Msg, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
-use crate::node::broker_client::{ConnectDeadline, lost};
+use crate::node::broker_client::lost;
 use crate::node::settings::{Poll, RedisKind};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -157,7 +157,8 @@ impl RedisSubscriber {
         })
     }
 
-    async fn connect(&self) -> Result<Source, RedisError> {
+    /// Connects, and asks for samples.
+    async fn source(&self) -> Result<Source, RedisError> {
         if self.kind == RedisKind::PubSub {
             return (self.client.subscription(&self.name).await).map(Source::Channel);
         }
@@ -190,11 +191,7 @@ impl Node for RedisSubscriber {
         _pool: &mut Pool,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), NodeError> {
-        let (client, deadline) = (&self.client, ConnectDeadline::new(self.client.timeout));
-        let broker = &client.broker;
-        let connected = (client.runtime).connect(self.connect(), &deadline, broker, go_on)?;
-        let source = connected.map_err(|error| client.not_connected(error))?;
-        self.source = Some(source);
+        self.source = Some(self.client.connect(self.source(), go_on)?);
         Ok(())
     }
 
