@@ -486,7 +486,7 @@ fn the_broker_ends_with_a_run_that_is_killed() {
         });
         running.signal(Signal::SIGKILL);
         running.wait(LIMIT);
-        // Where nobody collects it, its entry stays, without a command line.
+        // Where no process collects it, its entry stays, without a command line.
         within_patience("the end of the broker", || {
             let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
             line.is_empty().then_some(())

@@ -12,7 +12,7 @@ use common::node::{ends, node};
 use common::{Row, figure, hcabench, number, rows, until};
 use nix::sys::signal::Signal;
 
-/// Nobody spins: this machine may have one processor.
+/// No end spins: this machine may have one processor.
 const EASY: &str = "--poll event --timer timerfd --probes 20 --hugepages off";
 
 struct Serving {

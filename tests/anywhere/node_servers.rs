@@ -30,7 +30,7 @@ fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
     (length > 0).then(|| line.trim_end().to_owned())
 }
 
-/// So many bytes, and the end of their line.
+/// That many bytes, and the end of their line.
 fn payload(stream: &mut BufReader<TcpStream>, length: &str) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];
     stream.read_exact(&mut bytes).ok()?;
@@ -197,7 +197,7 @@ fn what_there_is_no_room_for_is_refused() {
     }
 }
 
-/// Nobody looks for replies between two samples.
+/// No call looks for replies between two samples.
 #[test]
 fn a_reply_that_has_come_makes_room_for_a_sample() {
     for kind in ["pubsub", "streams"] {

@@ -58,7 +58,7 @@ pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> No
     ))
 }
 
-/// There is none with a broker that wants to know more of its clients.
+/// There is none with a broker that requires a password or TLS.
 #[cfg(any(feature = "nats", feature = "redis"))]
 pub(super) fn not_admitted(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::testing::Has as _;
 
-    /// A server that answers so many clients with this, and closes each connection.
+    /// A server that answers that many clients with this, and closes each connection.
     fn connection_to(info: &'static str, answer: &'static str, clients: usize) -> NatsConnection {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

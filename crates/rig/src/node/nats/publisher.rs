@@ -50,7 +50,7 @@ impl Node for NatsPublisher {
         let mut taken = 0;
         self.connection.runtime.block_on(async {
             for slot in &*samples {
-                // The client wants subject and payload as its own.
+                // The client takes subject and payload over.
                 let sample = pool.bytes(slot).to_vec().into();
                 let sent = client.publish(self.subject.clone(), sample).now_or_never();
                 // No room; a channel that has been closed shows at the next call.

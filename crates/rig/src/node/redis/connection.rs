@@ -56,7 +56,7 @@ impl RedisClient {
             .set_pipeline_buffer_size(self.requests);
         let connecting = (self.client).get_multiplexed_async_connection_with_config(&config);
         let mut connection = connecting.await?;
-        // A server that wants a password takes connections, and refuses commands.
+        // A server that requires a password takes connections, and refuses commands.
         cmd("PING").query_async::<()>(&mut connection).await?;
         Ok(connection)
     }

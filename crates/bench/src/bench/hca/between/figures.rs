@@ -43,7 +43,7 @@ pub(super) fn prove(
     ProvedBounds::prove(messages, &far.probes, asked, times_of_day)
 }
 
-/// Sets what a row of a fabric tells of the clocks: also what rank 0 needs to ask third hosts.
+/// Sets what a row of a fabric has of the clocks: also what rank 0 needs to ask third hosts.
 fn set_of_fabric(proved: &ProvedBounds, record: &mut Record) {
     let found = proved.proven.exchanged();
     record

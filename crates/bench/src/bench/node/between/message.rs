@@ -81,7 +81,7 @@ pub(super) enum NodeMessage {
     Prepared,
     Point(Box<Order>),
     Made(Box<PreparedPoint>),
-    /// Answer so many probes from the first on.
+    /// Answer that many probes from the first on.
     Probe {
         first: u32,
         count: u32,

@@ -57,7 +57,7 @@ impl Remote {
     /// Greets the other host.
     ///
     /// # Errors
-    /// When it is not reached, serves somebody else, or is another version.
+    /// When it is not reached, serves another host, or is another version.
     pub(in crate::bench::node) fn connect(asked: &PeerConfig) -> Result<Self, RunError> {
         let (host, boot_id) = machine_name();
         let here = HostName { host, boot_id };

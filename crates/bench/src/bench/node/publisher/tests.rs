@@ -92,7 +92,7 @@ impl Timer<Scripted> for Steps {
     }
 }
 
-/// What a publisher is told that has a warm-up of so many steps.
+/// What a publisher is told that has a warm-up of that many steps.
 fn task(clock: Scripted, warm_up: u64) -> NodeTask<Scripted> {
     let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
     NodeTask {
