@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::error::PeerError;
-use crate::launch::wire::Wire;
+use crate::launch::secret::{Secret, SecretSource};
+use crate::launch::wire::{Wire, WireError};
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::child;
@@ -19,6 +20,11 @@ use crate::time::Nanos;
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
 
+/// How often an end that has another secret, or is too busy to look at this one, is asked.
+const ATTEMPTS: u32 = 3;
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The other host, and how its clock is compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PeerConfig {
@@ -26,6 +32,9 @@ pub struct PeerConfig {
     pub peer: String,
     /// What distinguishes this run from others; otherwise the process does.
     pub run: Option<String>,
+    /// The secret that it has, too.
+    #[serde(default)]
+    pub secret: SecretSource,
     /// How long the other host is waited for in all, however long each wait may take.
     pub limit: Option<Duration>,
     /// Probes of each phase.
@@ -108,6 +117,19 @@ fn keep_open(wire: &Wire) -> Result<(), PeerError> {
     Ok(())
 }
 
+/// Connects to an address, and shows the secret. An end whose port is flooded may let a genuine connection go.
+fn connect(address: SocketAddr, secret: Option<&Secret>) -> Result<Wire, WireError> {
+    let mut attempt = 1;
+    loop {
+        let mut wire = Wire::connect(address, REACHING)?;
+        match wire.show(secret, REACHING) {
+            Err(WireError::NotAdmitted(_)) if attempt < ATTEMPTS => attempt += 1,
+            shown => return shown.map(|()| wire),
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 impl PeerConfig {
     /// Connects to the other host and greets it. `host` and `boot_id` are those of this one.
     ///
@@ -125,7 +147,9 @@ impl PeerConfig {
                 self.peer
             ))
         })?;
-        let connect = |address| Wire::connect(address, REACHING);
+        let secret = self.secret.load();
+        let secret = secret.map_err(|error| PeerError::Usage(error.to_string()))?;
+        let connect = |address| connect(address, secret);
         let mut reached = connect(addresses[0]);
         for address in &addresses[1..] {
             if reached.is_ok() {

@@ -159,7 +159,7 @@ impl SimulatedRendezvous {
     fn misbehave(&self, rank: u32, then: impl FnOnce(Wire) + Send + 'static) -> JoinHandle<()> {
         let (place, hello) = (self.place.clone(), self.hello(rank));
         spawn(move || {
-            let mut wire = rendezvous::meet(&place, &hello, LONG).unwrap();
+            let mut wire = rendezvous::meet(&place, &hello, None, LONG).unwrap();
             let start: ToRank = wire.receive(LONG).unwrap();
             assert!(matches!(start, ToRank::Start(_)));
             wire.send(&FromRank::Ready(Ok(Value::Null)), LONG).unwrap();
@@ -177,7 +177,7 @@ impl SimulatedRendezvous {
         signal: fn() -> Option<Signal>,
     ) -> Result<Conductor, LaunchError> {
         let listener = self.listener.try_clone().unwrap();
-        Conductor::gather_unless(listener, self.hello(0).terms, limits, signal)
+        Conductor::gather_unless(listener.into(), self.hello(0).terms, limits, signal)
     }
 
     /// Measures all pairs, all of a round at once.

@@ -1,9 +1,10 @@
-//! Lines of JSON over TCP: the messages between processes, each step with a time limit.
+//! Lines of JSON over TCP: the messages between processes, each step with a time limit. Where there is a secret they are
+//! in frames that only who has it can read or make (`sealing`).
 //!
 //! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
 //! one, and each is an error that names it.
 
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ use nix::sys::socket::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::sealing::{self, GREETING, MOST_IN_FRAME, Sealed};
+use super::secret::Secret;
 use crate::host::interrupt;
 use crate::rig::json_lines::{LineBuffer, line_of};
 
@@ -52,6 +55,23 @@ pub enum WireError {
     /// The other end has closed the connection.
     #[error("{0} has closed the connection")]
     Closed(String),
+    /// The other end has closed the connection before it answered: so does one that is shown no secret, or another one.
+    #[error(
+        "{0} has closed the connection before it answered: the secrets differ, or one of the two has none: give both the \
+         same secret by --secret-file or HCABENCH_SECRET"
+    )]
+    NotAdmitted(String),
+    /// The other end has another secret, or none.
+    #[error("{peer} {what}: give both the same secret by --secret-file or HCABENCH_SECRET")]
+    Secret {
+        /// Who.
+        peer: String,
+        /// What it did.
+        what: &'static str,
+    },
+    /// A frame that the other end did not send at this place.
+    #[error("{0} sent a frame that does not decrypt: it was changed or sent again on its way")]
+    Forged(String),
     /// A line that is not the message that was expected.
     #[error("{peer} sent an invalid message: {reason}: {excerpt}")]
     Unfit {
@@ -80,11 +100,25 @@ pub enum WireError {
     },
 }
 
+/// How lines are carried.
+#[derive(Debug)]
+enum Carrier {
+    /// As they are.
+    Plain,
+    /// Not yet: the other end is to greet with the secret, and these bytes of that have come.
+    Expecting(Secret, Vec<u8>),
+    /// In frames.
+    Sealed(Box<Sealed>),
+}
+
 /// A TCP connection that carries lines of JSON.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     peer: SocketAddr,
+    carrier: Carrier,
+    /// Whether a line has come, or, at the end that accepts, need not have.
+    is_answered: bool,
     /// What came and was not taken.
     lines: LineBuffer,
     /// The longest line that is taken.
@@ -132,7 +166,51 @@ impl Wire {
             peer: to.to_string(),
             source,
         };
-        Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)
+        let mut wire = Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)?;
+        wire.is_answered = false;
+        Ok(wire)
+    }
+
+    /// Shows the secret, if there is one, to the end that was connected to.
+    ///
+    /// # Errors
+    /// When that has another secret, or does not answer in time.
+    pub fn show(&mut self, secret: Option<&Secret>, limit: Duration) -> Result<(), WireError> {
+        let Some(secret) = secret else {
+            return Ok(());
+        };
+        let deadline = self.deadline(limit);
+        let (begun, greeting) = sealing::begin(secret);
+        self.write(&greeting, limit, deadline)?;
+        let mut answer = [0; GREETING];
+        let mut came = 0;
+        while came < GREETING {
+            match self.receive_into(&mut answer[came..])? {
+                Some(count) => came += count,
+                None if self.wait(PollFlags::POLLIN, deadline)? => {}
+                None => return Err(self.unanswered(limit)),
+            }
+        }
+        let sealed = begun.conclude(&answer);
+        let sealed = sealed
+            .map_err(|_| self.other_secret("has another secret, or is not hcabench"))?;
+        self.carrier = Carrier::Sealed(Box::new(sealed));
+        Ok(())
+    }
+
+    /// Lets the other end, which has connected, do nothing before it has shown this secret.
+    pub(super) fn expect(&mut self, secret: &Secret) {
+        self.carrier = Carrier::Expecting(secret.clone(), Vec::new());
+    }
+
+    /// Whether the other end has shown the secret.
+    pub fn is_sealed(&self) -> bool {
+        matches!(self.carrier, Carrier::Sealed(_))
+    }
+
+    /// Whether others than processes of this host could read or take part in what is sent.
+    pub fn is_exposed(&self) -> bool {
+        !self.is_sealed() && !self.peer.ip().to_canonical().is_loopback()
     }
 
     /// Takes over a connection.
@@ -158,6 +236,8 @@ impl Wire {
         Ok(Wire {
             stream,
             peer,
+            carrier: Carrier::Plain,
+            is_answered: true,
             lines: LineBuffer::default(),
             longest: MAX_LINE,
             end: None,
@@ -196,10 +276,29 @@ impl Wire {
             return Err(self.refused("writing a message to", error));
         }
         let deadline = self.deadline(limit);
-        let mut rest = line.as_slice();
+        if let Carrier::Plain = self.carrier {
+            return self.write(&line, limit, deadline);
+        }
+        for part in line.chunks(MOST_IN_FRAME) {
+            let Carrier::Sealed(sealed) = &mut self.carrier else {
+                let error = io::Error::other("it has not shown the secret");
+                return Err(self.refused("writing a message to", error));
+            };
+            let frame = sealed.seal(part);
+            self.write(&frame, limit, deadline)?;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        mut rest: &[u8],
+        limit: Duration,
+        deadline: Instant,
+    ) -> Result<(), WireError> {
         while !rest.is_empty() {
             match (&self.stream).write(rest) {
-                Ok(0) => return Err(WireError::Closed(self.peer.to_string())),
+                Ok(0) => return Err(self.closed()),
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if !self.wait(PollFlags::POLLOUT, deadline)? {
@@ -230,7 +329,12 @@ impl Wire {
         let deadline = self.deadline(limit);
         loop {
             if let Some(line) = self.lines.take() {
+                self.is_answered = true;
                 return self.parse(&line).map(Some);
+            }
+            // No line begins with it.
+            if self.lines.first() == Some(0) && !self.is_sealed() {
+                return Err(self.other_secret("shows a secret, and there is none here"));
             }
             if self.lines.len() > self.longest {
                 return Err(WireError::TooLong(
@@ -273,12 +377,86 @@ impl Wire {
 
     /// Takes what is there; whether there was something.
     fn read(&mut self) -> Result<bool, WireError> {
-        match self.lines.read_from(&self.stream) {
-            Ok(0) => Err(WireError::Closed(self.peer.to_string())),
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+        if let Carrier::Plain = self.carrier {
+            let read = self.lines.read_from(&self.stream);
+            return self.taken(read).map(|count| count.is_some());
+        }
+        // An end that is not known gets no more room than its greeting takes.
+        let mut part = [0; 1 << 16];
+        let room = match &self.carrier {
+            Carrier::Expecting(_, came) => GREETING - came.len(),
+            _ => part.len(),
+        };
+        let Some(count) = self.receive_into(&mut part[..room])? else {
+            return Ok(false);
+        };
+        let part = &part[..count];
+        match &mut self.carrier {
+            Carrier::Sealed(sealed) => {
+                let lines = &mut self.lines;
+                let opened = sealed.open(part, |bytes| lines.extend(bytes));
+                opened.map_err(|_| WireError::Forged(self.peer.to_string()))?;
+            }
+            Carrier::Expecting(_, came) => {
+                came.extend_from_slice(part);
+                self.meet()?;
+            }
+            Carrier::Plain => {}
+        }
+        Ok(true)
+    }
+
+    /// Answers the greeting, once it is whole. What cannot be one is refused as soon as that is known.
+    fn meet(&mut self) -> Result<(), WireError> {
+        let Carrier::Expecting(secret, came) = &self.carrier else {
+            return Ok(());
+        };
+        if !sealing::may_be_greeting(came) {
+            let what = match came.first() {
+                Some(b'{') => "shows no secret, and there is one here",
+                _ => "does not greet as hcabench with a secret does",
+            };
+            return Err(self.other_secret(what));
+        }
+        let Some(greeting) = came.first_chunk::<GREETING>() else {
+            return Ok(());
+        };
+        let answered = sealing::answer(secret, greeting);
+        let Ok((sealed, answer)) = answered else {
+            return Err(self.other_secret("has another secret"));
+        };
+        // It has room in any buffer of the kernel.
+        self.write(&answer, Duration::ZERO, Instant::now())?;
+        self.carrier = Carrier::Sealed(Box::new(sealed));
+        Ok(())
+    }
+
+    /// Receives what is there; `None`: nothing.
+    fn receive_into(&self, buffer: &mut [u8]) -> Result<Option<usize>, WireError> {
+        self.taken((&self.stream).read(buffer))
+    }
+
+    fn taken(&self, read: io::Result<usize>) -> Result<Option<usize>, WireError> {
+        match read {
+            Ok(0) => Err(self.closed()),
+            Ok(count) => Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Some(0)),
             Err(error) => Err(self.failed("receiving from", error)),
+        }
+    }
+
+    fn closed(&self) -> WireError {
+        match self.is_answered {
+            true => WireError::Closed(self.peer.to_string()),
+            false => WireError::NotAdmitted(self.peer.to_string()),
+        }
+    }
+
+    fn other_secret(&self, what: &'static str) -> WireError {
+        WireError::Secret {
+            peer: self.peer.to_string(),
+            what,
         }
     }
 
@@ -317,9 +495,7 @@ impl Wire {
     fn failed(&self, operation: &'static str, source: io::Error) -> WireError {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match source.kind() {
-            BrokenPipe | ConnectionAborted | ConnectionReset => {
-                WireError::Closed(self.peer.to_string())
-            }
+            BrokenPipe | ConnectionAborted | ConnectionReset => self.closed(),
             // Of a host without power, or behind a cable that was pulled.
             io::ErrorKind::TimedOut => self.late(
                 "acknowledge anything",

@@ -14,7 +14,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
         let come = |change: &dyn Fn(&mut Hello), words: &[&str]| {
             let mut hello = hello.clone();
             change(&mut hello);
-            let met = rendezvous::meet(&place, &hello, LONG);
+            let met = rendezvous::meet(&place, &hello, None, LONG);
             met.map(drop).refused(words);
         };
         // A port scan, and a connection that sends nothing and stays.
@@ -56,7 +56,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     let late = meeting.hello(2);
     let place = meeting.place.clone();
     let late = spawn(move || {
-        rendezvous::meet(&place, &late, LONG)
+        rendezvous::meet(&place, &late, None, LONG)
             .map(drop)
             .refused(&["rank 2 (n2)", "such a rank already"])
     });

@@ -1,0 +1,432 @@
+//! Who connects, until it has greeted: in one thread, however many there are. None holds up another one.
+//!
+//! Where there is a secret, an end that does not show it gets no answer at all, and takes a file and some hundred bytes
+//! until it is let go. All have the same time for their greeting. Where too many wait, the oldest of those that have
+//! shown no secret goes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::socket::{Backlog, listen};
+use serde_json::Value;
+
+use super::secret::Secret;
+use super::wire::{MAX_LINE, Wire};
+
+/// The longest greeting, in bytes.
+const LONGEST_GREETING: usize = 64 << 10;
+/// New connections that are taken before others are looked at.
+const MOST_AT_ONCE: usize = 64;
+/// From here on an event is of a listener.
+const LISTENER: u64 = 1 << 63;
+
+/// Where others connect, and what they have to show.
+#[derive(Debug)]
+pub struct Door {
+    /// The ports.
+    pub listeners: Vec<TcpListener>,
+    /// The secret, if there is one.
+    pub secret: Option<Secret>,
+}
+
+impl From<TcpListener> for Door {
+    fn from(listener: TcpListener) -> Self {
+        Door {
+            listeners: vec![listener],
+            secret: None,
+        }
+    }
+}
+
+/// What came of a connection.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// Its first line, which shows who it is.
+    Greeting(Wire, Value),
+    /// It is let go, and why.
+    Refused(SocketAddr, String),
+}
+
+/// The connections that have not greeted.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    door: Door,
+    epoll: Epoll,
+    /// By the order in which they came, each with the end of its time.
+    strangers: BTreeMap<u64, (Wire, Instant)>,
+    next: u64,
+    /// This many may wait.
+    most: usize,
+    patience: Duration,
+}
+
+impl AsFd for Entrance {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+impl Entrance {
+    /// Of at most so many at a time, each of which may take so long.
+    pub(crate) fn new(door: Door, most: usize, patience: Duration) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        for (name, listener) in (LISTENER..).zip(&door.listeners) {
+            listener.set_nonblocking(true)?;
+            // Many may come at once.
+            listen(listener, Backlog::MAXCONN)?;
+            epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, name))?;
+        }
+        Ok(Entrance {
+            door,
+            epoll,
+            strangers: BTreeMap::new(),
+            next: 0,
+            most,
+            patience,
+        })
+    }
+
+    /// Waits for so many ms until something happens.
+    pub(crate) fn wait(&mut self, limit_ms: u8) -> io::Result<Vec<Arrival>> {
+        let mut ready = [EpollEvent::empty(); 256];
+        let count = match self.epoll.wait(&mut ready, limit_ms) {
+            Err(Errno::EINTR) => 0,
+            waited => waited?,
+        };
+        let mut arrivals = Vec::new();
+        for event in &ready[..count] {
+            match event.data() {
+                listener @ LISTENER.. => {
+                    self.accept((listener - LISTENER) as usize, &mut arrivals);
+                }
+                stranger => self.meet(stranger, &mut arrivals),
+            }
+        }
+        let now = Instant::now();
+        let is_late = |(_, end): &(Wire, Instant)| *end <= now;
+        while let Some(stranger) = self.strangers.first_entry()
+            && is_late(stranger.get())
+        {
+            let (wire, _) = stranger.remove();
+            arrivals.push(refused(&wire, "it did not greet in time"));
+        }
+        Ok(arrivals)
+    }
+
+    /// Takes new connections, some at a time.
+    fn accept(&mut self, listener: usize, arrivals: &mut Vec<Arrival>) {
+        for _ in 0..MOST_AT_ONCE {
+            let stream = match self.door.listeners[listener].accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Without room for another one somebody has to go, and it is tried again.
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        arrivals.extend(self.let_one_go());
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    return;
+                }
+            };
+            // A connection that has closed already does not matter.
+            let Ok(mut wire) = Wire::of(stream) else {
+                continue;
+            };
+            wire.limit_lines(LONGEST_GREETING);
+            if let Some(secret) = &self.door.secret {
+                wire.expect(secret);
+            }
+            if self.strangers.len() >= self.most {
+                arrivals.extend(self.let_one_go());
+            }
+            let event = EpollEvent::new(EpollFlags::EPOLLIN, self.next);
+            if self.epoll.add(&wire, event).is_ok() {
+                let end = Instant::now() + self.patience;
+                self.strangers.insert(self.next, (wire, end));
+                self.next += 1;
+            }
+        }
+    }
+
+    fn let_one_go(&mut self) -> Option<Arrival> {
+        let mut all = self.strangers.iter();
+        let unknown = all.find(|(_, (wire, _))| !wire.is_sealed());
+        let oldest = unknown.or_else(|| self.strangers.first_key_value());
+        let name = *oldest?.0;
+        let (wire, _) = self.strangers.remove(&name)?;
+        Some(refused(&wire, "too many connect"))
+    }
+
+    /// Takes the greeting of a connection, if it is there.
+    fn meet(&mut self, name: u64, arrivals: &mut Vec<Arrival>) {
+        let Some((wire, _)) = self.strangers.get_mut(&name) else {
+            return;
+        };
+        let greeting = match wire.poll(Duration::ZERO) {
+            Ok(None) => return,
+            Ok(Some(greeting)) => Ok(greeting),
+            Err(error) => Err(error.to_string()),
+        };
+        let Some((mut wire, _)) = self.strangers.remove(&name) else {
+            return;
+        };
+        let arrival = match greeting {
+            Err(reason) => refused(&wire, &reason),
+            Ok(greeting) => match self.epoll.delete(&wire) {
+                Ok(()) => {
+                    wire.limit_lines(MAX_LINE);
+                    Arrival::Greeting(wire, greeting)
+                }
+                Err(errno) => refused(&wire, &errno.to_string()),
+            },
+        };
+        arrivals.push(arrival);
+    }
+}
+
+fn refused(wire: &Wire, reason: &str) -> Arrival {
+    Arrival::Refused(wire.peer(), reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+
+    use serde_json::json;
+
+    use super::super::sealing::{self, GREETING};
+    use super::super::wire::{WireError, listen_at};
+    use super::*;
+    use crate::testing::{Has as _, Refused as _};
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    fn secret(text: &str) -> Secret {
+        Secret::of(text.as_bytes()).unwrap()
+    }
+
+    fn ours() -> Secret {
+        secret("the secret of these tests")
+    }
+
+    fn entrance(secret: Option<Secret>, most: usize, patience: Duration) -> (Entrance, SocketAddr) {
+        let listener = listen_at("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let door = Door {
+            listeners: vec![listener],
+            secret,
+        };
+        (Entrance::new(door, most, patience).unwrap(), address)
+    }
+
+    /// What has arrived, once there is something.
+    fn next(entrance: &mut Entrance) -> Vec<Arrival> {
+        let until = Instant::now() + LIMIT;
+        while Instant::now() < until {
+            let arrivals = entrance.wait(20).unwrap();
+            if !arrivals.is_empty() {
+                return arrivals;
+            }
+        }
+        panic!("nothing arrived");
+    }
+
+    fn one_refused(entrance: &mut Entrance) -> String {
+        match next(entrance).remove(0) {
+            Arrival::Refused(_, reason) => reason,
+            Arrival::Greeting(_, greeting) => panic!("it was let in: {greeting}"),
+        }
+    }
+
+    fn connect(to: SocketAddr, secret: Option<&Secret>) -> Result<Wire, WireError> {
+        let mut wire = Wire::connect(to, LIMIT)?;
+        wire.show(secret, LIMIT)?;
+        wire.send(&json!({ "from": "afar" }), LIMIT)?;
+        Ok(wire)
+    }
+
+    /// What a stranger gets, until its connection is closed.
+    fn answer(mut stream: TcpStream) -> Vec<u8> {
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut all = Vec::new();
+        // A connection with bytes that were not read is reset.
+        if let Err(error) = stream.read_to_end(&mut all) {
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionReset, "{error}");
+        }
+        all
+    }
+
+    #[test]
+    fn who_has_the_secret_is_let_in_and_both_ways_are_sealed() {
+        let (mut entrance, address) = entrance(Some(ours()), 4, LIMIT);
+        let client = std::thread::spawn(move || {
+            let mut wire = connect(address, Some(&ours())).unwrap();
+            let back: Vec<u32> = wire.receive(LIMIT).unwrap();
+            (wire.is_sealed(), back.len())
+        });
+        let Arrival::Greeting(mut wire, greeting) = next(&mut entrance).remove(0) else {
+            panic!("it was refused");
+        };
+        assert!(wire.is_sealed() && !wire.is_exposed());
+        assert_eq!(greeting, json!({ "from": "afar" }));
+        // More than a frame.
+        let large: Vec<u32> = (0..300_000).collect();
+        wire.send(&large, LIMIT).unwrap();
+        assert_eq!(client.join().unwrap(), (true, large.len()));
+    }
+
+    #[test]
+    fn another_secret_or_none_is_named_at_both_ends() {
+        let (mut entrance, address) = entrance(Some(ours()), 4, LIMIT);
+        for (theirs, here) in [
+            (Some(secret("the secret of other tests")), "another secret"),
+            (None, "shows no secret, and there is one here"),
+        ] {
+            let client = std::thread::spawn(move || {
+                let mut wire = connect(address, theirs.as_ref())?;
+                wire.receive::<u8>(LIMIT)
+            });
+            one_refused(&mut entrance).has(&[here, "--secret-file or HCABENCH_SECRET"]);
+            client.join().unwrap().refused(&[
+                "closed the connection before it answered",
+                "the secrets differ, or one of the two has none",
+            ]);
+        }
+        let (mut open, address) = self::entrance(None, 4, LIMIT);
+        let client = std::thread::spawn(move || connect(address, Some(&ours())).map(drop));
+        one_refused(&mut open).has(&["shows a secret, and there is none here"]);
+        client.join().unwrap().refused(&["the secrets differ"]);
+    }
+
+    #[test]
+    fn a_stranger_gets_not_a_byte() {
+        let (mut entrance, address) = entrance(Some(ours()), 64, LIMIT);
+        let (_, wrong) = sealing::begin(&secret("the secret of other tests"));
+        let cases: [&[u8]; 9] = [
+            b"GET / HTTP/1.1\r\n\r\n",
+            b"\n",
+            b"{}\n",
+            b"{\"hello\":{}}\n",
+            b"\x16\x03\x01\x02\x00",
+            &[0xff; 100_000],
+            &[0; 50],
+            &wrong,
+            &[0, 49],
+        ];
+        for case in cases {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // It may be gone before all is written.
+            let _ = stream.write_all(case);
+            one_refused(&mut entrance);
+            assert_eq!(answer(stream), b"", "{:?}", &case[..case.len().min(8)]);
+        }
+        assert!(entrance.strangers.is_empty());
+    }
+
+    #[test]
+    fn a_greeting_in_single_bytes_or_cut_short_takes_no_more_than_its_time() {
+        let patience = Duration::from_millis(300);
+        let (mut entrance, address) = entrance(Some(ours()), 64, patience);
+        let (_, greeting) = sealing::begin(&ours());
+        let begun = Instant::now();
+        let mut streams: Vec<TcpStream> = Vec::new();
+        for length in [0, 1, 2, GREETING - 1, GREETING] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            for byte in &greeting[..length] {
+                stream.write_all(&[*byte]).unwrap();
+            }
+            streams.push(stream);
+        }
+        let mut reasons = Vec::new();
+        while reasons.len() < streams.len() {
+            reasons.push(one_refused(&mut entrance));
+        }
+        assert!(begun.elapsed() >= patience);
+        assert!(reasons.iter().all(|it| it.contains("in time")), "{reasons:?}");
+        let last = streams.pop().unwrap();
+        assert_eq!(answer(last).len(), GREETING, "the answer to what showed the secret");
+        for stream in streams {
+            assert_eq!(answer(stream), b"");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_is_replayed_is_not_let_in() {
+        let (mut entrance, address) = entrance(Some(ours()), 64, LIMIT);
+        // What a genuine end sends, as somebody on the way sees it.
+        let (begun, greeting) = sealing::begin(&ours());
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&greeting).unwrap();
+        let mut back = [0; GREETING];
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        while entrance.strangers.values().all(|(wire, _)| !wire.is_sealed()) {
+            assert!(entrance.wait(20).unwrap().is_empty());
+        }
+        stream.read_exact(&mut back).unwrap();
+        let line = begun.conclude(&back).unwrap().seal(b"{\"from\":\"afar\"}\n");
+        stream.write_all(&line).unwrap();
+        assert!(matches!(next(&mut entrance)[0], Arrival::Greeting(..)));
+        let mut again = TcpStream::connect(address).unwrap();
+        again.write_all(&[&greeting[..], &line].concat()).unwrap();
+        one_refused(&mut entrance).has(&["does not decrypt"]);
+        assert!(answer(again).len() <= GREETING);
+    }
+
+    #[test]
+    fn whoever_has_the_secret_comes_in_while_thousands_do_not_greet() {
+        const MOST: usize = 32;
+        let (mut entrance, address) = entrance(Some(ours()), MOST, LIMIT);
+        let flood = std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for number in 0..2000_u32 {
+                if let Ok(mut stream) = TcpStream::connect(address) {
+                    // Every other one says nothing.
+                    let _ = stream.write_all(&[0, 48, 7][..number as usize % 2 * 3]);
+                    kept.push(stream);
+                }
+                if kept.len() > 100 {
+                    kept.remove(0);
+                }
+            }
+        });
+        let client = std::thread::spawn(move || {
+            let mut came = 0;
+            for _ in 0..20 {
+                came += u32::from(connect(address, Some(&ours())).is_ok());
+            }
+            came
+        });
+        let mut greeted = 0;
+        while !flood.is_finished() || !client.is_finished() {
+            for arrival in entrance.wait(20).unwrap() {
+                greeted += u32::from(matches!(arrival, Arrival::Greeting(..)));
+            }
+            assert!(entrance.strangers.len() <= MOST);
+        }
+        let rest = entrance.wait(0).unwrap();
+        greeted += rest.iter().filter(|it| matches!(it, Arrival::Greeting(..))).count() as u32;
+        flood.join().unwrap();
+        assert_eq!((client.join().unwrap(), greeted), (20, 20));
+    }
+
+    #[test]
+    fn without_room_the_oldest_that_shows_no_secret_goes() {
+        let (mut entrance, address) = entrance(Some(ours()), 2, LIMIT);
+        let mut genuine = TcpStream::connect(address).unwrap();
+        genuine.write_all(&sealing::begin(&ours()).1).unwrap();
+        while entrance.strangers.values().all(|(wire, _)| !wire.is_sealed()) {
+            entrance.wait(20).unwrap();
+        }
+        let _silent = [(); 3].map(|()| TcpStream::connect(address).unwrap());
+        for _ in 0..2 {
+            assert_eq!(one_refused(&mut entrance), "too many connect");
+        }
+        let left: Vec<bool> = entrance.strangers.values().map(|it| it.0.is_sealed()).collect();
+        assert_eq!(left, [true, false]);
+    }
+}
