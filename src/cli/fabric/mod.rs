@@ -130,6 +130,12 @@ impl FabricArguments {
     }
 }
 
+/// Whether ranks meet where no other host can connect.
+fn is_of_one_host(identity: &Identity) -> bool {
+    let mut hosts = identity.rendezvous.hosts.iter();
+    hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()))
+}
+
 /// Refuses options of one host, or of two.
 fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow::Result<()> {
     let (sweep, output) = (&arguments.hca.sweep, &arguments.hca.output);
@@ -176,7 +182,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
 pub fn rank_zero(
     words: &[&str],
     identity: &Identity,
-    meeting: (std::net::TcpListener, Terms, Limits),
+    (listener, terms, limits): (std::net::TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     use clap::{Args as _, FromArgMatches as _};
     let command = clap::Command::new("fabric").args_override_self(true);
@@ -184,7 +190,12 @@ pub fn rank_zero(
     let matches = command.try_get_matches_from(words)?;
     let arguments = FabricArguments::from_arg_matches(&matches)?;
     let place = conducting::FabricOutput::find(&arguments, identity)?;
-    conducting::conduct(&arguments, identity, &place, meeting)
+    conducting::conduct(
+        &arguments,
+        identity,
+        &place,
+        (listener.into(), terms, limits),
+    )
 }
 
 /// Runs a rank, or prints what all would do. Returns the exit code.

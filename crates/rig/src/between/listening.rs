@@ -26,7 +26,7 @@ const GREETING: Duration = Duration::from_secs(5);
 const STRANGERS: usize = 256;
 /// Connections at a time that have greeted, and of which it is not decided whether they are served.
 const GREETED: usize = 64;
-/// Of connections that are turned away within a time, so many are reported one by one.
+/// Connections that are turned away are reported one by one up to this number within this time.
 const REPORTED: (u32, Duration) = (20, Duration::from_secs(10));
 /// How often the wait for a connection ends, to look for signals.
 const LOOK: u8 = 100;
@@ -268,7 +268,12 @@ pub fn serve(
             let failure = shared.holder().failure.take();
             return failure.map_or(Ok(()), |text| Err(Failure::Run(text)));
         }
-        shared.report_more(&mut shared.refusals.lock().unwrap_or_else(PoisonError::into_inner));
+        shared.report_more(
+            &mut shared
+                .refusals
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         let Ok(arrivals) = entrance.wait(LOOK) else {
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;
@@ -312,7 +317,10 @@ impl Drop for Waiting {
 fn receive_guest(waits: Waiting, mut wire: Wire, hello: &Hello) {
     let (shared, peer) = (Arc::clone(&waits.0), wire.peer());
     // A panic ends this connection and no other.
-    let copy = wire.as_fd().try_clone_to_owned().map(std::net::TcpStream::from);
+    let copy = wire
+        .as_fd()
+        .try_clone_to_owned()
+        .map(std::net::TcpStream::from);
     if let Err(failure) = shared.enter(hello, peer) {
         let error = refusal(&mut wire, failure);
         return shared.refused(peer, error.to_string());
@@ -341,7 +349,7 @@ fn other_version(ours: &Program, theirs: &Program) -> Option<Failure> {
     (theirs != ours).then(|| Failure::Run(text()))
 }
 
-/// Tells the other end why it is not served. One that has disconnected needs no answer.
+/// Sends the other end the reason why it is not served. One that has disconnected needs no answer.
 fn refusal(wire: &mut Wire, failure: Failure) -> PeerError {
     let _ = wire.send(&Greeting::Failed(failure.clone()), ANSWER);
     PeerError::Peer(wire.peer(), failure)

@@ -72,7 +72,7 @@ impl AsFd for Entrance {
 }
 
 impl Entrance {
-    /// Of at most so many at a time, each of which may take so long.
+    /// Of `most` connections at a time at the most, each of which may take as long as `patience`.
     pub(crate) fn new(door: Door, most: usize, patience: Duration) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         for (name, listener) in (LISTENER..).zip(&door.listeners) {
@@ -91,7 +91,7 @@ impl Entrance {
         })
     }
 
-    /// Waits for so many ms until something happens.
+    /// Waits until something happens, `limit_ms` at the most.
     pub(crate) fn wait(&mut self, limit_ms: u8) -> io::Result<Vec<Arrival>> {
         let mut ready = [EpollEvent::empty(); 256];
         let count = match self.epoll.wait(&mut ready, limit_ms) {
@@ -347,9 +347,16 @@ mod tests {
             reasons.push(one_refused(&mut entrance));
         }
         assert!(begun.elapsed() >= patience);
-        assert!(reasons.iter().all(|it| it.contains("in time")), "{reasons:?}");
+        assert!(
+            reasons.iter().all(|it| it.contains("in time")),
+            "{reasons:?}"
+        );
         let last = streams.pop().unwrap();
-        assert_eq!(answer(last).len(), GREETING, "the answer to what showed the secret");
+        assert_eq!(
+            answer(last).len(),
+            GREETING,
+            "the answer to what showed the secret"
+        );
         for stream in streams {
             assert_eq!(answer(stream), b"");
         }
@@ -364,11 +371,18 @@ mod tests {
         stream.write_all(&greeting).unwrap();
         let mut back = [0; GREETING];
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        while entrance.strangers.values().all(|(wire, _)| !wire.is_sealed()) {
+        while entrance
+            .strangers
+            .values()
+            .all(|(wire, _)| !wire.is_sealed())
+        {
             assert!(entrance.wait(20).unwrap().is_empty());
         }
         stream.read_exact(&mut back).unwrap();
-        let line = begun.conclude(&back).unwrap().seal(b"{\"from\":\"afar\"}\n");
+        let line = begun
+            .conclude(&back)
+            .unwrap()
+            .seal(b"{\"from\":\"afar\"}\n");
         stream.write_all(&line).unwrap();
         assert!(matches!(next(&mut entrance)[0], Arrival::Greeting(..)));
         let mut again = TcpStream::connect(address).unwrap();
@@ -409,7 +423,10 @@ mod tests {
             assert!(entrance.strangers.len() <= MOST);
         }
         let rest = entrance.wait(0).unwrap();
-        greeted += rest.iter().filter(|it| matches!(it, Arrival::Greeting(..))).count() as u32;
+        greeted += rest
+            .iter()
+            .filter(|it| matches!(it, Arrival::Greeting(..)))
+            .count() as u32;
         flood.join().unwrap();
         assert_eq!((client.join().unwrap(), greeted), (20, 20));
     }
@@ -419,14 +436,22 @@ mod tests {
         let (mut entrance, address) = entrance(Some(ours()), 2, LIMIT);
         let mut genuine = TcpStream::connect(address).unwrap();
         genuine.write_all(&sealing::begin(&ours()).1).unwrap();
-        while entrance.strangers.values().all(|(wire, _)| !wire.is_sealed()) {
+        while entrance
+            .strangers
+            .values()
+            .all(|(wire, _)| !wire.is_sealed())
+        {
             entrance.wait(20).unwrap();
         }
         let _silent = [(); 3].map(|()| TcpStream::connect(address).unwrap());
         for _ in 0..2 {
             assert_eq!(one_refused(&mut entrance), "too many connect");
         }
-        let left: Vec<bool> = entrance.strangers.values().map(|it| it.0.is_sealed()).collect();
+        let left: Vec<bool> = entrance
+            .strangers
+            .values()
+            .map(|it| it.0.is_sealed())
+            .collect();
         assert_eq!(left, [true, false]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The end that connects sends the first message, which only the same secret can have made: any other end gets no
 //! answer. A frame is two bytes with its length, and that many bytes. A recorded connection that is sent again gets an
-//! answer to its first message, which nobody without the secret can read, and its first frame after that is refused.
+//! answer to its first message, which cannot be read without the secret, and its first frame after that is refused.
 
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState, TransportState};
@@ -37,7 +37,9 @@ fn builder(secret: &Secret) -> Builder<'_> {
 /// Whether these bytes begin what an end with a secret sends first, as far as they go.
 pub(super) fn may_be_greeting(came: &[u8]) -> bool {
     let length = (MESSAGE as u16).to_be_bytes();
-    came.iter().zip(length).all(|(byte, expected)| *byte == expected)
+    came.iter()
+        .zip(length)
+        .all(|(byte, expected)| *byte == expected)
 }
 
 /// The next message of a handshake, as a frame.
@@ -95,7 +97,7 @@ pub(super) fn answer(
 /// A connection whose ends have shaken hands.
 pub(super) struct Sealed {
     keys: TransportState,
-    /// What came and is no whole frame yet: less than one.
+    /// The part of a frame that has come.
     came: Vec<u8>,
 }
 
@@ -136,7 +138,7 @@ impl Sealed {
             };
             opened.resize(length, 0);
             match self.keys.read_message(frame, &mut opened) {
-                // One without content could be sent for ever.
+                // Frames without content could be sent without end.
                 Ok(0) | Err(_) => return Err(Forged),
                 Ok(count) => take(&opened[..count]),
             }
@@ -211,7 +213,11 @@ mod tests {
         assert_eq!(opened(&mut there, &one), Err(Forged), "repeated");
         assert_eq!(opened(&mut here, &one), Err(Forged), "sent back");
         let (mut here, mut there) = two();
-        assert_eq!(opened(&mut there, &one), Err(Forged), "of another connection");
+        assert_eq!(
+            opened(&mut there, &one),
+            Err(Forged),
+            "of another connection"
+        );
         let [_left_out, second] = [b"one", b"two"].map(|bytes| here.seal(bytes));
         assert_eq!(opened(&mut there, &second), Err(Forged), "left out");
         for place in LENGTH..one.len() {

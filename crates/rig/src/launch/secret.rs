@@ -1,7 +1,6 @@
 //! The secret that processes of one measurement share: where it comes from, and the key that is made of it.
 //!
-//! Whoever has a recorded handshake can try words on it for as long as they like, so the secret should be drawn, not
-//! thought of. Neither it nor the key is ever written or shown.
+//! A recorded handshake allows words to be tried on it without end, so the secret should be drawn, not thought of. Neither it nor the key is ever written or shown.
 
 use std::fmt;
 use std::io::Read as _;
@@ -106,6 +105,11 @@ impl SecretSource {
             place,
             loaded: OnceLock::new(),
         }
+    }
+
+    /// Whether there is to be one.
+    pub fn is_some(&self) -> bool {
+        self.place != Place::Nowhere
     }
 
     /// The secret, if there is to be one; it is read once.

@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, RankWork};
 use super::conductor::{Conductor, Limits, Sink};
+use super::entrance::Door;
 use super::error::LaunchError;
 use super::identity::{Identity, Options, Rendezvous};
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
+use super::secret::Secret;
 use super::schedule::{Concurrency, Pair, Schedule};
 use super::wire::Wire;
 use crate::rig::benchmark::Failure;

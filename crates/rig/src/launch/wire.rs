@@ -192,8 +192,8 @@ impl Wire {
             }
         }
         let sealed = begun.conclude(&answer);
-        let sealed = sealed
-            .map_err(|_| self.other_secret("has another secret, or is not hcabench"))?;
+        let sealed =
+            sealed.map_err(|_| self.other_secret("has another secret, or is not hcabench"))?;
         self.carrier = Carrier::Sealed(Box::new(sealed));
         Ok(())
     }

@@ -104,6 +104,11 @@ impl Remote {
         })
     }
 
+    /// Whether strangers could take part in what is sent.
+    pub(super) fn is_exposed(&self) -> bool {
+        lock(&self.wire).is_exposed()
+    }
+
     fn ask<T>(
         &self,
         message: &WireMessage,

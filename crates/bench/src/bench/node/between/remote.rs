@@ -101,6 +101,11 @@ impl Remote {
         Ok(self.wire()?.local()?.ip().to_canonical())
     }
 
+    /// Whether strangers could take part in what is sent.
+    pub(in crate::bench::node) fn is_exposed(&self) -> bool {
+        self.wire.as_ref().is_some_and(Wire::is_exposed)
+    }
+
     fn wire(&mut self) -> Result<&mut Wire, RunError> {
         if self.wire.is_none() {
             let (wire, there) = greet(&self.asked, &self.here)?;
