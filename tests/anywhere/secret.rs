@@ -55,7 +55,11 @@ fn all_rounds_are_measured_with_a_secret_that_no_file_of_the_results_has() {
     let runs = rows(&folder.join("run/runs.csv"));
     assert_eq!(runs.len(), 4);
     for row in &runs {
-        assert_eq!((&*row["status"], number(row, "messages_received")), ("complete", 20), "{row:?}");
+        assert_eq!(
+            (&*row["status"], number(row, "messages_received")),
+            ("complete", 20),
+            "{row:?}"
+        );
     }
     let (mut all, run) = (Vec::new(), folder.join("run"));
     files(&run, &mut all);
@@ -63,10 +67,17 @@ fn all_rounds_are_measured_with_a_secret_that_no_file_of_the_results_has() {
     for path in all {
         String::from_utf8_lossy(&fs::read(path).unwrap()).lacks(&[SECRET]);
     }
-    assert!(!fs::read_to_string(run.join("findings.json")).unwrap().contains("without-secret"));
+    assert!(
+        !fs::read_to_string(run.join("findings.json"))
+            .unwrap()
+            .contains("without-secret")
+    );
     // Again by the folder alone: with the file, of which only the name is recorded.
     let (serving, address) = serve(folder, &format!("--secret-file {} --once", file.display()));
-    let words = format!("rerun run --out again --peer {address} --secret-file {}", file.display());
+    let words = format!(
+        "rerun run --out again --peer {address} --secret-file {}",
+        file.display()
+    );
     hcabench(folder, &words).ends(0);
     serving.wait(LIMIT).expect(0);
     let again = json(&folder.join("again/settings.json"));
@@ -81,13 +92,20 @@ fn another_secret_or_none_is_named_at_both_ends_which_go_on() {
     let file = file_with(folder, SECRET);
     let (serving, address) = serve(folder, &format!("--secret-file {}", file.display()));
     let run = format!("--peer {address} {EASY} --type udp");
-    let differ = ["closed the connection before it answered", "the secrets differ", "--secret-file"];
+    let differ = [
+        "closed the connection before it answered",
+        "the secrets differ",
+        "--secret-file",
+    ];
     let wrong = node(folder, &run).env("HCABENCH_SECRET", OTHER).ends(1);
     wrong.told().has(&differ);
     node(folder, &run).ends(1).told().has(&differ);
     // The environment does not count where none is wanted.
     let none = node(folder, &format!("{run} --without-secret"));
-    none.env("HCABENCH_SECRET", SECRET).ends(1).told().has(&differ);
+    none.env("HCABENCH_SECRET", SECRET)
+        .ends(1)
+        .told()
+        .has(&differ);
     assert!(!folder.join("run/summary.csv").exists());
     let right = format!("{run} --secret-file {} --force", file.display());
     // A file that is named goes before the environment.
@@ -100,7 +118,10 @@ fn another_secret_or_none_is_named_at_both_ends_which_go_on() {
         "shows no secret, and there is one here",
     ]);
     let (serving, address) = serve(folder, "");
-    let run = format!("--peer {address} {EASY} --type udp --force --secret-file {}", file.display());
+    let run = format!(
+        "--peer {address} {EASY} --type udp --force --secret-file {}",
+        file.display()
+    );
     node(folder, &run).ends(1).told().has(&differ);
     serving.signal(nix::sys::signal::Signal::SIGTERM);
     let served = serving.wait(LIMIT).expect(0).told();
@@ -114,17 +135,39 @@ fn without_a_secret_only_this_host_is_served_and_bad_secrets_are_refused_before_
     for (words, said) in [
         (
             "serve --bind 0.0.0.0:0",
-            &["--bind 0.0.0.0:0: there is no secret", "--secret-file FILE", "--without-secret"][..],
+            &[
+                "--bind 0.0.0.0:0: there is no secret",
+                "--secret-file FILE",
+                "--without-secret",
+            ][..],
         ),
-        ("serve --bind [::]:0", &["--bind [::]:0: there is no secret"]),
+        (
+            "serve --bind [::]:0",
+            &["--bind [::]:0: there is no secret"],
+        ),
         (
             "serve --secret-file secret",
-            &["--secret-file secret: the secret has 5 bytes: allowed are 16 to 4096", "/dev/urandom"],
+            &[
+                "--secret-file secret: the secret has 5 bytes: allowed are 16 to 4096",
+                "/dev/urandom",
+            ],
         ),
-        ("serve --secret-file missing", &["--secret-file missing: No such file"]),
-        ("node --peer 127.0.0.1:1 --secret-file secret --out run", &["has 5 bytes"]),
-        ("node --secret-file secret --out run", &["--secret-file: there is one host"]),
-        ("node --without-secret --out run", &["--without-secret: there is one host"]),
+        (
+            "serve --secret-file missing",
+            &["--secret-file missing: No such file"],
+        ),
+        (
+            "node --peer 127.0.0.1:1 --secret-file secret --out run",
+            &["has 5 bytes"],
+        ),
+        (
+            "node --secret-file secret --out run",
+            &["--secret-file: there is one host"],
+        ),
+        (
+            "node --without-secret --out run",
+            &["--without-secret: there is one host"],
+        ),
         (
             "serve --without-secret --secret-file secret",
             &["--without-secret", "cannot be used with", "--secret-file"],
@@ -134,7 +177,10 @@ fn without_a_secret_only_this_host_is_served_and_bad_secrets_are_refused_before_
         assert!(!folder.join("run").exists(), "{words}");
     }
     let serve = hcabench(folder, "serve --bind 127.0.0.1:0").env("HCABENCH_SECRET", "word");
-    serve.ends(2).told().has(&["HCABENCH_SECRET: the secret has 4 bytes"]);
+    serve
+        .ends(2)
+        .told()
+        .has(&["HCABENCH_SECRET: the secret has 4 bytes"]);
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     let serve = hcabench(folder, "serve --bind 127.0.0.1:0 --secret-file secret");
     serve.ends(2).told().has(&["its mode is 644", "chmod 600"]);

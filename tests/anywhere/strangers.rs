@@ -28,7 +28,8 @@ const HUNG: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 300;
 /// What serve may take more of memory at its most than before the first case, in KiB.
 const MOST_MEMORY: u64 = 64 << 10;
-const EASY: &str = "--poll event --timer timerfd --probes 20 --hugepages off --warmup 0 --after-miss catch-up";
+const EASY: &str =
+    "--poll event --timer timerfd --probes 20 --hugepages off --warmup 0 --after-miss catch-up";
 
 /// How many cases there are in all; the table has 10,000.
 fn cases() -> usize {
@@ -41,7 +42,10 @@ struct Drawn(u64);
 
 impl Drawn {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.0 >> 33
     }
 
@@ -93,7 +97,11 @@ impl Sealed {
         stream.set_read_timeout(Some(HUNG)).unwrap();
         let params = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s".parse().unwrap();
         let key = key(secret);
-        let builder = Builder::new(params).psk(0, &key).unwrap().prologue(b"hcabench 1").unwrap();
+        let builder = Builder::new(params)
+            .psk(0, &key)
+            .unwrap()
+            .prologue(b"hcabench 1")
+            .unwrap();
         let mut handshake = match connects {
             true => builder.build_initiator(),
             false => builder.build_responder(),
@@ -148,12 +156,17 @@ struct Recorded {
 /// Records a run of `node --peer` by passing it on.
 fn record(folder: &Path, to: SocketAddr) -> Recorded {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let words = format!("--peer {} {EASY} --type udp --rate 200 --count 20", listener.local_addr().unwrap());
+    let words = format!(
+        "--peer {} {EASY} --type udp --rate 200 --count 20",
+        listener.local_addr().unwrap()
+    );
     let run = node(folder, &words).env("HCABENCH_SECRET", SECRET).start();
     let client = Sealed::over(listener.accept().unwrap().0, SECRET, false).unwrap();
     let server = Sealed::over(TcpStream::connect(to).unwrap(), SECRET, true).unwrap();
     for end in [&client, &server] {
-        end.stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+        end.stream
+            .set_read_timeout(Some(Duration::from_millis(2)))
+            .unwrap();
     }
     let (mut ends, mut lines) = ([client, server], Vec::new());
     // In turn, in one thread: each end has one state of its keys.
@@ -165,7 +178,10 @@ fn record(folder: &Path, to: SocketAddr) -> Recorded {
                 Ok(_) => {
                     ends[from].stream.set_read_timeout(Some(HUNG)).unwrap();
                     let line = ends[from].receive().unwrap();
-                    ends[from].stream.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
+                    ends[from]
+                        .stream
+                        .set_read_timeout(Some(Duration::from_millis(2)))
+                        .unwrap();
                     ends[1 - from].send(&line).unwrap();
                     if from == 0 {
                         lines.extend(line);
@@ -179,14 +195,25 @@ fn record(folder: &Path, to: SocketAddr) -> Recorded {
     let wire = std::mem::take(&mut ends[1].sent);
     drop(ends);
     run.wait(LIMIT).expect(0);
-    let lines = String::from_utf8(lines).unwrap().lines().map(str::to_owned).collect();
+    let lines = String::from_utf8(lines)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
     Recorded { wire, lines }
 }
 
 /// A line in which some numbers are others, lists are shorter or longer, or the end is missing.
 fn lied(line: &str, drawn: &mut Drawn) -> String {
     const NUMBERS: [&str; 8] = [
-        "0", "-1", "4294967295", "18446744073709551615", "1e308", "99999999999999999999999", "null", "[]",
+        "0",
+        "-1",
+        "4294967295",
+        "18446744073709551615",
+        "1e308",
+        "99999999999999999999999",
+        "null",
+        "[]",
     ];
     match drawn.below(6) {
         0 => line[..drawn.below(line.len())].to_owned(),
@@ -197,7 +224,9 @@ fn lied(line: &str, drawn: &mut Drawn) -> String {
             let mut text = String::new();
             let mut rest = line;
             while let Some(at) = rest.find(|it: char| it.is_ascii_digit()) {
-                let end = rest[at..].find(|it: char| !it.is_ascii_digit()).map_or(rest.len(), |end| at + end);
+                let end = rest[at..]
+                    .find(|it: char| !it.is_ascii_digit())
+                    .map_or(rest.len(), |end| at + end);
                 let number = match drawn.below(3) {
                     0 => NUMBERS[drawn.below(NUMBERS.len())],
                     _ => &rest[at..end],
@@ -228,7 +257,12 @@ fn until_closed(stream: &mut TcpStream) -> Option<usize> {
         match stream.read(&mut part) {
             Ok(0) => return Some(came),
             Ok(count) => came += count,
-            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                ) =>
+            {
                 return Some(came);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -322,7 +356,10 @@ fn attack(kind: usize, to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -
 fn memory(process: u32) -> [u64; 2] {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     ["VmRSS:", "VmHWM:"].map(|name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     })
 }
@@ -347,7 +384,10 @@ fn attack_all(to: SocketAddr, recorded: &Recorded, all: usize) -> Vec<Outcome> {
             }
         };
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
-        clients.into_iter().map(|it| it.join().unwrap()).collect::<Vec<_>>()
+        clients
+            .into_iter()
+            .map(|it| it.join().unwrap())
+            .collect::<Vec<_>>()
     });
     let mut sum = vec![Outcome::default(); KINDS.len()];
     for outcome in outcomes {
@@ -367,7 +407,8 @@ fn lie(to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -> Outcome {
         cases: 1,
         ..Outcome::default()
     };
-    let Ok(mut sealed) = TcpStream::connect(to).and_then(|it| Sealed::over(it, SECRET, true)) else {
+    let Ok(mut sealed) = TcpStream::connect(to).and_then(|it| Sealed::over(it, SECRET, true))
+    else {
         outcome.hung = 1;
         return outcome;
     };
@@ -411,14 +452,22 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
     let before = memory(serving.id());
     let begun = Instant::now();
     let mut run = node(folder, &words).start();
-    until("its folder", || folder.join("run/INCOMPLETE").exists().then_some(()));
+    until("its folder", || {
+        folder.join("run/INCOMPLETE").exists().then_some(())
+    });
     let outcomes = attack_all(address, &recorded, all);
     let (took, is_measuring) = (begun.elapsed(), !run.has_ended());
     run.wait(LIMIT).expect(0);
     let after = memory(serving.id());
-    println!("{:<46}{:>8}{:>14}{:>8}", "kind", "cases", "got through", "hung");
+    println!(
+        "{:<46}{:>8}{:>14}{:>8}",
+        "kind", "cases", "got through", "hung"
+    );
     for ((name, _), outcome) in KINDS.iter().zip(&outcomes) {
-        println!("{name:<46}{:>8}{:>14}{:>8}", outcome.cases, outcome.got_through, outcome.hung);
+        println!(
+            "{name:<46}{:>8}{:>14}{:>8}",
+            outcome.cases, outcome.got_through, outcome.hung
+        );
     }
     let rows = rows(&folder.join("run/runs.csv"));
     for row in &rows {
@@ -433,12 +482,20 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
         after[0],
         after[1],
         took.as_secs_f64(),
-        if is_measuring { "went on" } else { "was over before" }
+        if is_measuring {
+            "went on"
+        } else {
+            "was over before"
+        }
     );
     assert_eq!(rows.len(), rounds);
     for row in &rows {
         assert_eq!(row["status"], "complete", "{row:?}");
-        assert_eq!(number(row, "messages_received"), number(row, "messages_expected"), "{row:?}");
+        assert_eq!(
+            number(row, "messages_received"),
+            number(row, "messages_expected"),
+            "{row:?}"
+        );
     }
     for (outcome, (name, _)) in outcomes.iter().zip(KINDS) {
         assert_eq!((outcome.got_through, outcome.hung), (0, 0), "{name}");
@@ -462,13 +519,26 @@ fn an_end_with_the_secret_that_lies_about_lengths_and_counts_ends_nothing_but_it
         sum.hung += outcome.hung;
     }
     let after = memory(serving.id());
-    println!("lies about lengths and counts: {sum:?}; serve: {before:?} KiB before, {after:?} KiB after");
+    println!(
+        "lies about lengths and counts: {sum:?}; serve: {before:?} KiB before, {after:?} KiB after"
+    );
     assert_eq!(sum.hung, 0);
-    assert!(after[1] < before[1] + 4 * MOST_MEMORY, "{before:?} {after:?}");
+    assert!(
+        after[1] < before[1] + 4 * MOST_MEMORY,
+        "{before:?} {after:?}"
+    );
     // Whoever is genuine is served as before.
-    let words = format!("--peer {address} {EASY} --type udp --rate 200 --count 20 --secret-file secret --force");
+    let words = format!(
+        "--peer {address} {EASY} --type udp --rate 200 --count 20 --secret-file secret --force"
+    );
     node(folder, &words).ends(0);
-    assert_eq!(number(&rows(&folder.join("run/summary.csv"))[0], "messages_received"), 20);
+    assert_eq!(
+        number(
+            &rows(&folder.join("run/summary.csv"))[0],
+            "messages_received"
+        ),
+        20
+    );
     serving.signal(nix::sys::signal::Signal::SIGTERM);
     serving.wait(LIMIT);
 }

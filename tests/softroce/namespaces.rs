@@ -1,7 +1,8 @@
 //! Containers that lack what the program reads: /proc, /sys, the loopback interface. Not every machine lets its users
 //! make namespaces; this one does.
 
-use crate::program::{Program, path};
+use crate::machine::{Machine, NamespaceAfar};
+use crate::program::{Program, hcabench, path};
 use crate::testing::{Has as _, temporary};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,6 +22,37 @@ fn without(hidden: &str, folder: &Path, words: &str) -> Program {
 fn without_network(folder: &Path, words: &str) -> Program {
     let starter = ["unshare", "--net"];
     Program::under(&starter, path(), words).in_folder(folder)
+}
+
+/// What comes of a connection from another network namespace to this one, at the port of `serve`: how the attempt ends,
+/// and all that is read.
+fn knock_from_afar(greeting: &str) -> String {
+    let line = format!(
+        "exec 3<>/dev/tcp/10.99.0.1/18599 && printf %s '{greeting}' >&3 && timeout 30 cat <&3"
+    );
+    let bash = Program::under(&["ip", "netns", "exec", "afar"], "bash", "-c");
+    let ended = bash.word(&line).run();
+    ended.stdout + &ended.stderr
+}
+
+#[test]
+fn from_another_namespace_serve_is_reached_with_a_secret_only_and_shows_nothing() {
+    let _machine = Machine::take();
+    let _afar = NamespaceAfar::begin();
+    let serving = hcabench("serve --once").start();
+    serving.wait_for_line("serving at 127.0.0.1:18599");
+    knock_from_afar("GET / HTTP/1.1").has(&["Connection refused"]);
+    drop(serving);
+    let serving = hcabench("serve")
+        .env("HCABENCH_SECRET", "known to this test alone")
+        .start();
+    serving.wait_for_line("serving at 0.0.0.0:18599");
+    assert_eq!(knock_from_afar("GET / HTTP/1.1"), "");
+    drop(serving);
+    let serving = hcabench("serve --without-secret").start();
+    serving.wait_for_line("serving at 0.0.0.0:18599");
+    // It is not of hcabench, and gets no answer here either.
+    assert_eq!(knock_from_afar("{}"), "");
 }
 
 #[test]

@@ -19,8 +19,8 @@ use super::error::LaunchError;
 use super::identity::{Identity, Options, Rendezvous};
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
-use super::secret::Secret;
 use super::schedule::{Concurrency, Pair, Schedule};
+use super::secret::Secret;
 use super::wire::Wire;
 use crate::rig::benchmark::Failure;
 

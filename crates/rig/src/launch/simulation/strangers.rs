@@ -221,6 +221,10 @@ fn ranks_with_the_secret_measure_and_one_with_another_or_none_is_not_admitted() 
     let attending = attending.into_iter().chain([late]).collect();
     assert!(joined(attending).iter().all(Result::is_ok));
     for ended in joined(strange) {
-        ended.refused(&["rank 0 does not admit this rank", "the secrets differ", "--secret-file"]);
+        ended.refused(&[
+            "rank 0 does not admit this rank",
+            "the secrets differ",
+            "--secret-file",
+        ]);
     }
 }
