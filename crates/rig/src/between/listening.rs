@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::error::PeerError;
 use super::message::ANSWER;
 use super::peer::{Greeting, Hello};
-use crate::host::{interrupt, threads};
+use crate::host::{interrupt, open_files, threads};
 use crate::launch::entrance::{Arrival, Door, Entrance};
 use crate::launch::secret::Secret;
 use crate::launch::wire::{Wire, listen_at};
@@ -23,7 +23,9 @@ use crate::rig::workers::instead_of_dropping;
 /// How long a process that connects may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
 /// Connections at a time that have not greeted yet: with one more, the oldest is let go.
-const STRANGERS: usize = 256;
+const STRANGERS: usize = 1024;
+/// Files that a run which is served may take.
+const OTHER_FILES: usize = 512;
 /// Connections at a time that have greeted, and of which it is not decided whether they are served.
 const GREETED: usize = 64;
 /// Connections that are turned away are reported one by one up to this number within this time.
@@ -231,6 +233,8 @@ pub fn serve(
         listeners,
         secret: service.secret.clone(),
     };
+    // As far as it goes: without room the oldest goes.
+    let _ = open_files::raise((STRANGERS + OTHER_FILES) as u64);
     let entrance = Entrance::new(door, STRANGERS, GREETING);
     let mut entrance =
         entrance.map_err(|error| Failure::Run(format!("setting up the port: {error}")))?;

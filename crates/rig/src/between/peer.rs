@@ -21,7 +21,7 @@ use crate::time::Nanos;
 const REACHING: Duration = Duration::from_secs(10);
 
 /// How often an end that has another secret, or is too busy to look at this one, is asked.
-const ATTEMPTS: u32 = 3;
+const ATTEMPTS: u32 = 5;
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 

@@ -19,7 +19,7 @@ const LOOK_MS: u8 = 100;
 /// How long a rank may take to take a message in: one that does not read has its kernel's buffers full.
 const SENDING: Duration = Duration::from_secs(1);
 /// This many may be connected, besides the ranks.
-const MOST_STRANGERS: usize = 64;
+const MOST_STRANGERS: usize = 1024;
 /// A rank that sends this much at once, unrequested, is faulty.
 const MOST_AT_ONCE: usize = 8;
 /// Who is not known yet, among what is waited for. Ranks are there by their numbers.

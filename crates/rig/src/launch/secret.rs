@@ -196,7 +196,7 @@ mod tests {
     fn nothing_shows_the_secret() {
         let secret = Secret::of(b"0123456789abcdef").unwrap();
         assert_eq!(format!("{secret:?}"), "Secret");
-        let folder = temporary("secret");
+        let folder = temporary("");
         let file = folder.join("secret");
         std::fs::write(&file, "0123456789abcdef\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_file_that_others_can_read_or_that_is_none_is_refused() {
-        let folder = temporary("secret");
+        let folder = temporary("");
         let file = folder.join("secret");
         let load = || {
             let source = SecretSource::chosen(Some(&file), false);
