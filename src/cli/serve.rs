@@ -127,8 +127,8 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
     crate::host::interrupt::install()?;
     if secret.is_none() && arguments.bind.is_none() && !arguments.secret.without_secret {
         say(format_args!(
-            "hcabench: there is no secret, so only this host is served; for others give --secret-file FILE or \
-             HCABENCH_SECRET, the same on both hosts"
+            "hcabench: only this host is served: there is no secret\n  fix: give --secret-file FILE or HCABENCH_SECRET, \
+             the same on both hosts"
         ));
     }
     let service = Service {
@@ -151,7 +151,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
                 printable(&reason)
             ));
         }
-        Event::MoreRefused { count } => say(format_args!("hcabench: refused {count} more")),
+        Event::MoreRefused { count } => {
+            say(format_args!("hcabench: refused {count} more connections"));
+        }
         Event::Failed { peer, reason } => {
             say(format_args!(
                 "hcabench: run of {peer}: {}",

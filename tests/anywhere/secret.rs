@@ -2,7 +2,7 @@
 
 use crate::LIMIT;
 use crate::common;
-use crate::program::Running;
+use crate::program::{Program, Running};
 use crate::testing::{Has as _, temporary};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -99,13 +99,15 @@ fn another_secret_or_none_is_named_at_both_ends_which_go_on() {
     ];
     let wrong = node(folder, &run).env("HCABENCH_SECRET", OTHER).ends(1);
     wrong.told().has(&differ);
-    node(folder, &run).ends(1).told().has(&differ);
+    let asked =
+        ["closed the connection before it answered: if it has a secret, give this end the same"];
+    node(folder, &run).ends(1).told().has(&asked);
     // The environment does not count where none is wanted.
     let none = node(folder, &format!("{run} --without-secret"));
     none.env("HCABENCH_SECRET", SECRET)
         .ends(1)
         .told()
-        .has(&differ);
+        .has(&asked);
     assert!(!folder.join("run/summary.csv").exists());
     let right = format!("{run} --secret-file {} --force", file.display());
     // A file that is named goes before the environment.
@@ -184,7 +186,37 @@ fn without_a_secret_only_this_host_is_served_and_bad_secrets_are_refused_before_
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
     let serve = hcabench(folder, "serve --bind 127.0.0.1:0 --secret-file secret");
     serve.ends(2).told().has(&["its mode is 644", "chmod 600"]);
-    // Asked for by its name, it serves all.
-    let serving = hcabench(folder, "serve --bind 0.0.0.0:0 --without-secret").start();
-    serving.line_with("serving at 0.0.0.0:");
+}
+
+#[test]
+fn a_run_with_a_host_that_others_could_connect_to_has_that_finding() {
+    let folder = &*temporary("");
+    for (options, secret, expected) in [
+        ("--bind 0.0.0.0:0 --without-secret --once", None, true),
+        ("--bind 127.0.0.1:0 --once", None, false),
+        ("--bind 0.0.0.0:0 --once", Some(SECRET), false),
+    ] {
+        let with_secret = |program: Program| match secret {
+            Some(secret) => program.env("HCABENCH_SECRET", secret),
+            None => program,
+        };
+        let serving = with_secret(hcabench(folder, &format!("serve {options}"))).start();
+        let address = serving
+            .line_with("serving at ")
+            .replace("0.0.0.0", "127.0.0.1");
+        let run = format!("--peer {address} {EASY} --type udp --force");
+        let ended = with_secret(node(folder, &run)).ends(0);
+        serving.wait(LIMIT).expect(0);
+        let findings = fs::read_to_string(folder.join("run/findings.json")).unwrap();
+        assert_eq!(
+            findings.contains("without-secret"),
+            expected,
+            "{options}: {findings}"
+        );
+        assert_eq!(
+            ended.stdout.contains("without a secret"),
+            expected,
+            "{ended:?}"
+        );
+    }
 }

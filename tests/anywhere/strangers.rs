@@ -244,6 +244,8 @@ fn lied(line: &str, drawn: &mut Drawn) -> String {
 #[derive(Debug, Default, Clone)]
 struct Outcome {
     cases: usize,
+    /// Were not even connected; of lies, those that were answered with a failure.
+    refused: usize,
     got_through: usize,
     hung: usize,
 }
@@ -275,7 +277,7 @@ fn until_closed(stream: &mut TcpStream) -> Option<usize> {
 }
 
 /// What strangers do. With each, the bytes at most that may come back.
-const KINDS: [(&str, usize); 10] = [
+const KINDS: [(&str, usize); 12] = [
     ("garbage", 0),
     ("garbage that begins as a greeting does", 0),
     ("nothing at all (half open)", 0),
@@ -286,15 +288,20 @@ const KINDS: [(&str, usize); 10] = [
     ("no secret: lines of JSON", 0),
     ("a genuine connection, replayed", GREETING),
     ("a genuine connection, replayed with changes", GREETING),
+    (
+        "a genuine greeting, replayed, then an endless frame",
+        GREETING,
+    ),
+    ("a genuine greeting, replayed, then nothing", GREETING),
 ];
 
-/// Connects and does what a stranger of that kind does. Returns the bytes that came back; none: it hung.
-fn attack(kind: usize, to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -> Option<usize> {
-    let mut stream = match TcpStream::connect_timeout(&to, HUNG) {
-        Ok(stream) => stream,
-        // Without room it is refused, which is as well.
-        Err(_) => return Some(0),
-    };
+/// Does over a new connection what a stranger of that kind does. Returns the bytes that came back; none: it hung.
+fn attack(
+    kind: usize,
+    mut stream: TcpStream,
+    recorded: &Recorded,
+    drawn: &mut Drawn,
+) -> Option<usize> {
     let greeting = &recorded.wire[..GREETING];
     // It may be closed before all is written.
     let mut send = |bytes: &[u8]| stream.write_all(bytes).is_ok();
@@ -340,6 +347,12 @@ fn attack(kind: usize, to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -
         8 => {
             send(&recorded.wire);
         }
+        10 => {
+            send(&[greeting, &[0xff; 200_000]].concat());
+        }
+        11 => {
+            send(greeting);
+        }
         _ => {
             let mut wire = recorded.wire.clone();
             for _ in 0..=drawn.below(3) {
@@ -376,9 +389,13 @@ fn attack_all(to: SocketAddr, recorded: &Recorded, all: usize) -> Vec<Outcome> {
                     return outcomes;
                 }
                 let kind = case % KINDS.len();
-                let came = attack(kind, to, recorded, &mut Drawn(case as u64 + 1));
                 let outcome = &mut outcomes[kind];
                 outcome.cases += 1;
+                let Ok(stream) = TcpStream::connect_timeout(&to, HUNG) else {
+                    outcome.refused += 1;
+                    continue;
+                };
+                let came = attack(kind, stream, recorded, &mut Drawn(case as u64 + 1));
                 outcome.hung += usize::from(came.is_none());
                 outcome.got_through += usize::from(came.is_some_and(|came| came > KINDS[kind].1));
             }
@@ -393,6 +410,7 @@ fn attack_all(to: SocketAddr, recorded: &Recorded, all: usize) -> Vec<Outcome> {
     for outcome in outcomes {
         for (sum, one) in sum.iter_mut().zip(outcome) {
             sum.cases += one.cases;
+            sum.refused += one.refused;
             sum.got_through += one.got_through;
             sum.hung += one.hung;
         }
@@ -423,8 +441,16 @@ fn lie(to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -> Outcome {
         }
     }
     let _ = sealed.stream.shutdown(Shutdown::Write);
-    outcome.hung = usize::from(until_closed(&mut sealed.stream).is_none());
-    outcome
+    loop {
+        match sealed.receive() {
+            Ok(line) if line.starts_with(b"{\"failed\"") => outcome.refused = 1,
+            Ok(_) => {}
+            Err(error) => {
+                outcome.hung = usize::from(error.kind() == ErrorKind::WouldBlock);
+                return outcome;
+            }
+        }
+    }
 }
 
 fn serve(folder: &Path) -> (Running, SocketAddr) {
@@ -460,13 +486,13 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
     run.wait(LIMIT).expect(0);
     let after = memory(serving.id());
     println!(
-        "{:<46}{:>8}{:>14}{:>8}",
-        "kind", "cases", "got through", "hung"
+        "{:<54}{:>8}{:>16}{:>14}{:>8}",
+        "kind", "cases", "not connected", "got through", "hung"
     );
     for ((name, _), outcome) in KINDS.iter().zip(&outcomes) {
         println!(
-            "{name:<46}{:>8}{:>14}{:>8}",
-            outcome.cases, outcome.got_through, outcome.hung
+            "{name:<54}{:>8}{:>16}{:>14}{:>8}",
+            outcome.cases, outcome.refused, outcome.got_through, outcome.hung
         );
     }
     let rows = rows(&folder.join("run/runs.csv"));
@@ -488,6 +514,7 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
             "was over before"
         }
     );
+    assert!(is_measuring, "strangers took {took:?}");
     assert_eq!(rows.len(), rounds);
     for row in &rows {
         assert_eq!(row["status"], "complete", "{row:?}");
@@ -499,10 +526,19 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
     }
     for (outcome, (name, _)) in outcomes.iter().zip(KINDS) {
         assert_eq!((outcome.got_through, outcome.hung), (0, 0), "{name}");
+        assert!(outcome.refused * 20 <= outcome.cases, "{name}: {outcome:?}");
     }
     assert!(after[1] < before[1] + MOST_MEMORY, "{before:?} {after:?}");
     serving.signal(nix::sys::signal::Signal::SIGTERM);
-    serving.wait(LIMIT).expect(0);
+    let ended = serving.wait(LIMIT).expect(0);
+    // Of each ten seconds some are printed, and the others counted.
+    let printed = ended.stderr.matches("hcabench: refused 127.0.0.1").count();
+    assert!((20..=all / 2).contains(&printed), "{printed} were printed");
+    assert!(
+        ended.stderr.contains(" more connections"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -516,13 +552,17 @@ fn an_end_with_the_secret_that_lies_about_lengths_and_counts_ends_nothing_but_it
     for case in 0..(cases() / 20) as u64 {
         let outcome = lie(address, &recorded, &mut Drawn(case + 1));
         sum.cases += outcome.cases;
+        sum.refused += outcome.refused;
         sum.hung += outcome.hung;
     }
     let after = memory(serving.id());
     println!(
-        "lies about lengths and counts: {sum:?}; serve: {before:?} KiB before, {after:?} KiB after"
+        "lies about lengths and counts: {} cases, {} answered with a failure, {} hung; serve: {} KiB before, {} after, \
+         {} at most",
+        sum.cases, sum.refused, sum.hung, before[0], after[0], after[1]
     );
     assert_eq!(sum.hung, 0);
+    assert!(sum.refused * 4 > sum.cases, "hardly any was seen: {sum:?}");
     assert!(
         after[1] < before[1] + 4 * MOST_MEMORY,
         "{before:?} {after:?}"
@@ -540,5 +580,6 @@ fn an_end_with_the_secret_that_lies_about_lengths_and_counts_ends_nothing_but_it
         20
     );
     serving.signal(nix::sys::signal::Signal::SIGTERM);
-    serving.wait(LIMIT);
+    // A connection that failed is no failure of serve.
+    serving.wait(LIMIT).expect(0);
 }

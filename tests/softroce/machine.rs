@@ -178,6 +178,7 @@ impl NamespaceAfar {
         sh("ip link add near type veth peer name far netns afar");
         sh("ip addr add 10.99.0.1/24 dev near && ip link set near up");
         sh("ip -n afar addr add 10.99.0.2/24 dev far && ip -n afar link set far up");
+        sh("ip -n afar link set lo up");
         NamespaceAfar(undo)
     }
 }

@@ -8,13 +8,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Deserialize as _;
 use serde_json::json;
 
+use super::FabricArguments;
 use super::earlier::{EarlierFabric, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
 use super::names::{BETWEEN, distinct_names};
 use super::overview::{FabricFacts, FabricMeasurements, Overview};
-use super::{FabricArguments, is_of_one_host};
 use crate::bench::hca::plan::Plan;
 use crate::driver::ending::Ending;
 use crate::driver::recorded_command_line;
@@ -431,7 +431,7 @@ fn document(
     }
     let mut findings = of_ranks(conductor, earlier);
     let has_secret = arguments.hca.between.secret.source().is_some();
-    if !has_secret && !is_of_one_host(identity) {
+    if !has_secret && !arguments.is_of_one_host(identity) {
         findings.add(Finding::of(&WITHOUT_SECRET), None, None);
     }
     FabricDocument {

@@ -125,15 +125,16 @@ impl FabricArguments {
         Identity::find(&options, &environment, host)
     }
 
+    /// Whether ranks meet and serve where no other host can connect.
+    fn is_of_one_host(&self, identity: &Identity) -> bool {
+        let mut hosts = identity.rendezvous.hosts.iter();
+        let meets = hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()));
+        meets && self.bind.is_none_or(|bind| bind.is_loopback())
+    }
+
     fn rounds(&self) -> u32 {
         self.hca.sweep.rounds.unwrap_or(1)
     }
-}
-
-/// Whether ranks meet where no other host can connect.
-fn is_of_one_host(identity: &Identity) -> bool {
-    let mut hosts = identity.rendezvous.hosts.iter();
-    hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()))
 }
 
 /// Refuses options of one host, or of two.

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use super::FabricArguments;
 use super::conducting::{FabricOutput, conduct, exit_error};
-use super::is_of_one_host;
 use crate::arguments::UsageError;
 use crate::bench::hca::between::pair::PairEnd;
 use crate::bench::hca::between::service::HcaService;
@@ -56,7 +55,9 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     let pair = Arc::new(PairEnd::new(config, asked));
     let bind = match secret {
         // No other host is to reach this one.
-        None if is_of_one_host(&identity) => arguments.bind.or(Some(Ipv4Addr::LOCALHOST.into())),
+        None if arguments.is_of_one_host(&identity) => {
+            arguments.bind.or(Some(Ipv4Addr::LOCALHOST.into()))
+        }
         _ => arguments.bind,
     };
     let serves = serve_others(&pair, bind, secret.clone())?;
@@ -126,7 +127,9 @@ fn serve_others(
                     printable(&reason)
                 ));
             }
-            Event::MoreRefused { count } => say(format_args!("hcabench: refused {count} more")),
+            Event::MoreRefused { count } => {
+                say(format_args!("hcabench: refused {count} more connections"));
+            }
             // The rank that asked reports it.
             Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
         };

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::error::PeerError;
-use super::message::ANSWER;
 use super::peer::{Greeting, Hello};
 use crate::host::{interrupt, open_files, threads};
-use crate::launch::entrance::{Arrival, Door, Entrance};
+use crate::launch::entrance::{Arrival, Door, Entrance, room};
 use crate::launch::secret::Secret;
 use crate::launch::wire::{Wire, listen_at};
 use crate::results::document::Program;
@@ -233,9 +232,9 @@ pub fn serve(
         listeners,
         secret: service.secret.clone(),
     };
-    // As far as it goes: without room the oldest goes.
-    let _ = open_files::raise((STRANGERS + OTHER_FILES) as u64);
-    let entrance = Entrance::new(door, STRANGERS, GREETING);
+    // As far as it goes.
+    let files = open_files::raise((2 * STRANGERS + OTHER_FILES) as u64).unwrap_or_default();
+    let entrance = Entrance::new(door, room(files, OTHER_FILES), GREETING);
     let mut entrance =
         entrance.map_err(|error| Failure::Run(format!("setting up the port: {error}")))?;
     let shared = Arc::new(ServiceState {
@@ -349,13 +348,18 @@ fn receive_guest(waits: Waiting, mut wire: Wire, hello: &Hello) {
 
 /// Why a program is not served by another version or build, whose messages are others.
 fn other_version(ours: &Program, theirs: &Program) -> Option<Failure> {
-    let text = || format!("it is {ours}, and asked by {theirs}: install the same on both hosts");
+    let text = || {
+        // It is what the other end sent, of whatever length.
+        let theirs: String = theirs.to_string().chars().take(200).collect();
+        format!("it is {ours}, and asked by {theirs}: install the same on both hosts")
+    };
     (theirs != ours).then(|| Failure::Run(text()))
 }
 
-/// Sends the other end the reason why it is not served. One that has disconnected needs no answer.
+/// Sends the other end the reason why it is not served, if it takes that at once: others wait. One that has disconnected
+/// needs no answer.
 fn refusal(wire: &mut Wire, failure: Failure) -> PeerError {
-    let _ = wire.send(&Greeting::Failed(failure.clone()), ANSWER);
+    let _ = wire.send(&Greeting::Failed(failure.clone()), Duration::ZERO);
     PeerError::Peer(wire.peer(), failure)
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::error::PeerError;
+use crate::host::interrupt;
 use crate::launch::secret::{Secret, SecretSource};
 use crate::launch::wire::{Wire, WireError};
 use crate::results::document::Program;
@@ -20,10 +21,10 @@ use crate::time::Nanos;
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
 
-/// How often an end that has another secret, or is too busy to look at this one, is asked.
-const ATTEMPTS: u32 = 5;
+/// How long an end that has another secret is asked again: it may be too busy to look at this one.
+const NOT_ADMITTED: Duration = Duration::from_millis(500);
 /// Between two attempts.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The other host, and how its clock is compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -119,12 +120,15 @@ fn keep_open(wire: &Wire) -> Result<(), PeerError> {
 
 /// Connects to an address, and shows the secret. An end whose port is flooded may let a genuine connection go.
 fn connect(address: SocketAddr, secret: Option<&Secret>) -> Result<Wire, WireError> {
-    let mut attempt = 1;
+    let begun = Instant::now();
     loop {
         let mut wire = Wire::connect(address, REACHING)?;
-        match wire.show(secret, REACHING) {
-            Err(WireError::NotAdmitted(_)) if attempt < ATTEMPTS => attempt += 1,
-            shown => return shown.map(|()| wire),
+        let shown = wire.show(secret, REACHING);
+        let is_again = matches!(shown, Err(WireError::NotAdmitted(_)))
+            && begun.elapsed() < NOT_ADMITTED
+            && interrupt::requested().is_none();
+        if !is_again {
+            return shown.map(|()| wire);
         }
         std::thread::sleep(PAUSE);
     }
@@ -149,13 +153,17 @@ impl PeerConfig {
         })?;
         let secret = self.secret.load();
         let secret = secret.map_err(|error| PeerError::Usage(error.to_string()))?;
-        let connect = |address| connect(address, secret);
-        let mut reached = connect(addresses[0]);
+        let mut reached = connect(addresses[0], secret);
         for address in &addresses[1..] {
-            if reached.is_ok() {
+            let Err(before) = &reached else {
                 break;
+            };
+            let next = connect(*address, secret);
+            // That the secrets differ shows more than that no process listens elsewhere.
+            let is_of_secret = next.as_ref().is_err_and(WireError::is_of_secret);
+            if next.is_ok() || is_of_secret || !before.is_of_secret() {
+                reached = next;
             }
-            reached = connect(*address);
         }
         let mut wire = reached?;
         if let Some(limit) = self.limit {

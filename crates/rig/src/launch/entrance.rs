@@ -1,12 +1,13 @@
 //! Who connects, until it has greeted: in one thread, however many there are. None holds up another one.
 //!
 //! Where there is a secret, an end that does not show it gets no answer at all, and takes a file and some hundred bytes
-//! until it is let go. All have the same time for their greeting. Where too many wait, the oldest of those that have
-//! shown no secret goes.
+//! until it is let go. All have the same time for their greeting. Where too many wait, the oldest of those without a
+//! handshake goes; of those with one, which may be recorded, where they are more than half.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,24 @@ impl From<TcpListener> for Door {
     }
 }
 
+impl Door {
+    /// Whether processes of other hosts can connect without a secret.
+    fn is_open(&self) -> bool {
+        let address = |listener: &TcpListener| listener.local_addr();
+        let is_far = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
+        let mut all = self.listeners.iter().map(address);
+        self.secret.is_none() && all.any(|address| address.is_ok_and(is_far))
+    }
+}
+
+/// How many connections may wait, where this process may have `files` open and needs some for other work.
+pub(crate) fn room(files: u64, others: usize) -> usize {
+    const ROOM: RangeInclusive<usize> = 64..=1024;
+    let files = usize::try_from(files).unwrap_or(usize::MAX);
+    // A rank 0 has two entrances.
+    (files.saturating_sub(others) / 2).clamp(*ROOM.start(), *ROOM.end())
+}
+
 /// What came of a connection.
 #[derive(Debug)]
 pub(crate) enum Arrival {
@@ -56,6 +75,7 @@ pub(crate) enum Arrival {
 #[derive(Debug)]
 pub(crate) struct Entrance {
     door: Door,
+    is_open: bool,
     epoll: Epoll,
     /// By the order in which they came, each with the end of its time.
     strangers: BTreeMap<u64, (Wire, Instant)>,
@@ -82,6 +102,7 @@ impl Entrance {
             epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN, name))?;
         }
         Ok(Entrance {
+            is_open: door.is_open(),
             door,
             epoll,
             strangers: BTreeMap::new(),
@@ -140,6 +161,9 @@ impl Entrance {
             if let Some(secret) = &self.door.secret {
                 wire.expect(secret);
             }
+            if self.is_open {
+                wire.set_open();
+            }
             if self.strangers.len() >= self.most {
                 arrivals.extend(self.let_one_go());
             }
@@ -156,10 +180,15 @@ impl Entrance {
     }
 
     fn let_one_go(&mut self) -> Option<Arrival> {
+        let is_recorded = |wire: &Wire| wire.is_sealed() && !wire.is_proven();
+        let recorded = self.strangers.values().filter(|it| is_recorded(&it.0));
+        let too_many_recorded = 2 * recorded.count() > self.strangers.len();
         let mut all = self.strangers.iter();
-        let unknown = all.find(|(_, (wire, _))| !wire.is_sealed());
-        let oldest = unknown.or_else(|| self.strangers.first_key_value());
-        let name = *oldest?.0;
+        let goes = all.find(|(_, (wire, _))| match too_many_recorded {
+            true => is_recorded(wire),
+            false => !wire.is_sealed(),
+        });
+        let name = *goes.or_else(|| self.strangers.first_key_value())?.0;
         let (wire, _) = self.strangers.remove(&name)?;
         Some(refused(&wire, "too many connect"))
     }
@@ -297,19 +326,25 @@ mod tests {
     #[test]
     fn another_secret_or_none_is_named_at_both_ends() {
         let (mut entrance, address) = entrance(Some(ours()), 4, LIMIT);
-        for (theirs, here) in [
-            (Some(secret("the secret of other tests")), "another secret"),
-            (None, "shows no secret, and there is one here"),
+        for (theirs, here, there) in [
+            (
+                Some(secret("the secret of other tests")),
+                "another secret",
+                "the secrets differ, or it has none",
+            ),
+            (
+                None,
+                "shows no secret, and there is one here",
+                "if it has a secret, give this end the same",
+            ),
         ] {
             let client = std::thread::spawn(move || {
                 let mut wire = connect(address, theirs.as_ref())?;
                 wire.receive::<u8>(LIMIT)
             });
             one_refused(&mut entrance).has(&[here, "--secret-file or HCABENCH_SECRET"]);
-            client.join().unwrap().refused(&[
-                "closed the connection before it answered",
-                "the secrets differ, or one of the two has none",
-            ]);
+            let unanswered = "closed the connection before it answered";
+            client.join().unwrap().refused(&[unanswered, there]);
         }
         let (mut open, address) = self::entrance(None, 4, LIMIT);
         let client = std::thread::spawn(move || connect(address, Some(&ours())).map(drop));
@@ -319,7 +354,9 @@ mod tests {
 
     #[test]
     fn a_stranger_gets_not_a_byte() {
-        let (mut entrance, address) = entrance(Some(ours()), 64, LIMIT);
+        // One that is shorter than a greeting might go on.
+        let patience = Duration::from_millis(100);
+        let (mut entrance, address) = entrance(Some(ours()), 64, patience);
         let (_, wrong) = sealing::begin(&secret("the secret of other tests"));
         let cases: [&[u8]; 9] = [
             b"GET / HTTP/1.1\r\n\r\n",
@@ -340,6 +377,33 @@ mod tests {
             assert_eq!(answer(stream), b"", "{:?}", &case[..case.len().min(8)]);
         }
         assert!(entrance.strangers.is_empty());
+    }
+
+    #[test]
+    fn a_greeting_that_holds_an_end_of_a_line_is_still_one_of_a_secret() {
+        let (mut entrance, address) = entrance(None, 4, LIMIT);
+        let mut greetings = std::iter::repeat_with(|| sealing::begin(&ours()).1);
+        let greeting = greetings.find(|it| it.contains(&b'\n')).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&greeting).unwrap();
+        one_refused(&mut entrance).has(&["shows a secret, and there is none here"]);
+    }
+
+    #[test]
+    fn where_others_can_connect_without_a_secret_is_known() {
+        for (address, secret, expected) in [
+            ("127.0.0.1:0", None, false),
+            ("0.0.0.0:0", None, true),
+            ("0.0.0.0:0", Some(ours()), false),
+        ] {
+            let listener = listen_at(address.parse().unwrap()).unwrap();
+            let listeners = vec![listener];
+            assert_eq!(Door { listeners, secret }.is_open(), expected, "{address}");
+        }
+        assert_eq!(
+            [room(1 << 20, 512), room(1024, 512), room(256, 512)],
+            [1024, 256, 64]
+        );
     }
 
     #[test]
@@ -408,12 +472,14 @@ mod tests {
         // As `--peer` does.
         const ATTEMPTS: usize = 5;
         let (mut entrance, address) = entrance(Some(ours()), MOST, LIMIT);
+        // One of them is recorded, and is answered as if it were not.
+        let recorded = sealing::begin(&ours()).1;
         let flood = std::thread::spawn(move || {
             let mut kept = Vec::new();
             for number in 0..2000_u32 {
                 if let Ok(mut stream) = TcpStream::connect(address) {
-                    // Every other one says nothing.
-                    let _ = stream.write_all(&[0, 48, 7][..number as usize % 2 * 3]);
+                    let sent = [&[][..], &[0, 48, 7], &recorded][number as usize % 3];
+                    let _ = stream.write_all(sent);
                     kept.push(stream);
                 }
                 if kept.len() > 200 {

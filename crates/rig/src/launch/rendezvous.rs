@@ -3,6 +3,7 @@
 //! Without a secret, job, step and number of ranks are all that a rank has to know: rank 0 listens at one address only,
 //! where one is known.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -99,8 +100,8 @@ fn anywhere(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(any, address.port())
 }
 
-/// How often an end that has another secret, or is too busy to look at this one, is asked again.
-const NOT_ADMITTED: u32 = 5;
+/// How long an end that has another secret is asked again: it may be too busy to look at this one, or of another job.
+const NOT_ADMITTED: Duration = Duration::from_secs(5);
 
 /// Finds rank 0 and sends it this rank, until it is accepted or `limit` has passed.
 ///
@@ -113,7 +114,7 @@ pub(super) fn meet(
     limit: Duration,
 ) -> Result<Wire, LaunchError> {
     let deadline = Instant::now() + limit;
-    let mut not_admitted = 0;
+    let mut not_admitted: BTreeMap<SocketAddr, Instant> = BTreeMap::new();
     loop {
         let mut refused = None;
         let mut looked = Vec::new();
@@ -129,16 +130,17 @@ pub(super) fn meet(
                 match greet(address, hello, secret) {
                     Ok(Ok(wire)) => return Ok(wire),
                     Ok(Err(reason)) => refused = Some(reason),
-                    Err(error @ (WireError::NotAdmitted(_) | WireError::Secret { .. }))
-                        if not_admitted >= NOT_ADMITTED =>
-                    {
-                        return Err(LaunchError::NotAdmitted(error));
-                    }
-                    Err(error @ (WireError::NotAdmitted(_) | WireError::Secret { .. })) => {
-                        not_admitted += 1;
+                    Err(error) if error.is_of_secret() => {
+                        let since = not_admitted.entry(address).or_insert_with(Instant::now);
+                        if since.elapsed() >= NOT_ADMITTED {
+                            return Err(LaunchError::NotAdmitted(error));
+                        }
                         looked.push(error.to_string());
                     }
-                    Err(error) => looked.push(error.to_string()),
+                    Err(error) => {
+                        not_admitted.remove(&address);
+                        looked.push(error.to_string());
+                    }
                 }
             }
         }

@@ -20,8 +20,10 @@ const TAG: usize = 16;
 const MESSAGE: usize = 32 + TAG;
 /// Bytes of a frame of the handshake.
 pub(super) const GREETING: usize = LENGTH + MESSAGE;
-/// The most that a frame carries.
-pub(super) const MOST_IN_FRAME: usize = u16::MAX as usize - TAG;
+/// The most that a frame carries, and that the first one does: until that is there, the other end may have sent a
+/// recorded handshake, and is to take little memory.
+const MOST_IN_FRAME: usize = u16::MAX as usize - TAG;
+const MOST_IN_FIRST: usize = 1024;
 
 /// What came cannot be of an end with the same secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +36,9 @@ fn builder(secret: &Secret) -> Builder<'_> {
     builder.expect("each is set once")
 }
 
-/// Whether these bytes begin what an end with a secret sends first, as far as they go.
-pub(super) fn may_be_greeting(came: &[u8]) -> bool {
-    let length = (MESSAGE as u16).to_be_bytes();
-    came.iter()
-        .zip(length)
-        .all(|(byte, expected)| *byte == expected)
+/// Whether these bytes have the form of a message of the handshake.
+pub(super) fn is_greeting(frame: &[u8; GREETING]) -> bool {
+    frame.starts_with(&(MESSAGE as u16).to_be_bytes())
 }
 
 /// The next message of a handshake, as a frame.
@@ -54,7 +53,7 @@ fn write(handshake: &mut HandshakeState) -> [u8; GREETING] {
 }
 
 fn read(handshake: &mut HandshakeState, frame: &[u8; GREETING]) -> Result<(), Forged> {
-    if !may_be_greeting(frame) {
+    if !is_greeting(frame) {
         return Err(Forged);
     }
     let read = handshake.read_message(&frame[LENGTH..], &mut []);
@@ -99,6 +98,9 @@ pub(super) struct Sealed {
     keys: TransportState,
     /// The part of a frame that has come.
     came: Vec<u8>,
+    /// Whether a frame was sent, and whether one has come.
+    has_sent: bool,
+    is_proven: bool,
 }
 
 impl std::fmt::Debug for Sealed {
@@ -113,11 +115,35 @@ impl Sealed {
         Sealed {
             keys: keys.expect("both messages are there"),
             came: Vec::new(),
+            has_sent: false,
+            is_proven: false,
         }
     }
 
-    /// A frame with these bytes, at most [`MOST_IN_FRAME`].
+    /// Whether a frame has come: a recorded handshake is followed by none that can be opened.
+    pub(super) fn is_proven(&self) -> bool {
+        self.is_proven
+    }
+
+    /// The most bytes that the next frame may carry.
+    pub(super) fn most(&self) -> usize {
+        match self.has_sent {
+            true => MOST_IN_FRAME,
+            false => MOST_IN_FIRST,
+        }
+    }
+
+    /// The most bytes that may be taken in at once.
+    pub(super) fn room(&self) -> usize {
+        match self.is_proven {
+            true => usize::MAX,
+            false => LENGTH + MOST_IN_FIRST + TAG - self.came.len(),
+        }
+    }
+
+    /// A frame with these bytes, at most [`most`](Self::most).
     pub(super) fn seal(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.has_sent = true;
         let mut frame = vec![0; LENGTH + bytes.len() + TAG];
         let (length, message) = frame.split_at_mut(LENGTH);
         length.copy_from_slice(&(message.len() as u16).to_be_bytes());
@@ -133,6 +159,9 @@ impl Sealed {
         let mut opened = Vec::new();
         while let Some((length, after)) = rest.split_first_chunk::<LENGTH>() {
             let length = usize::from(u16::from_be_bytes(*length));
+            if !self.is_proven && length > MOST_IN_FIRST + TAG {
+                return Err(Forged);
+            }
             let Some((frame, after)) = after.split_at_checked(length) else {
                 break;
             };
@@ -142,6 +171,7 @@ impl Sealed {
                 Ok(0) | Err(_) => return Err(Forged),
                 Ok(count) => take(&opened[..count]),
             }
+            self.is_proven = true;
             rest = after;
         }
         let taken = self.came.len() - rest.len();
@@ -175,6 +205,7 @@ mod tests {
     fn both_ways_arrive_in_whatever_pieces() {
         let (mut here, mut there) = two();
         let large: Vec<u8> = (0..MOST_IN_FRAME).map(|at| at as u8).collect();
+        assert_eq!((here.most(), there.room()), (1024, 2 + 1024 + TAG));
         let frames = [here.seal(b"one"), here.seal(&large), here.seal(b"end")].concat();
         let mut all = Vec::new();
         for piece in frames.chunks(977) {
@@ -231,6 +262,27 @@ mod tests {
             frame[1] = short as u8;
             assert_eq!(opened(&mut two().1, &frame), Err(Forged), "{short}");
         }
+    }
+
+    #[test]
+    fn the_first_frame_is_small_so_that_a_recorded_handshake_gets_no_memory() {
+        let (mut here, mut there) = two();
+        let first = here.seal(&[7; MOST_IN_FIRST]);
+        assert_eq!(first.len(), there.room());
+        assert_eq!(opened(&mut there, &first[..9]), Ok(Vec::new()));
+        assert_eq!(there.room(), first.len() - 9);
+        assert!(!there.is_proven());
+        assert_eq!(opened(&mut there, &first[9..]).unwrap(), [7; MOST_IN_FIRST]);
+        assert!(there.is_proven() && there.room() > 1 << 16);
+        assert_eq!(
+            opened(&mut there, &here.seal(&[7; MOST_IN_FRAME]))
+                .unwrap()
+                .len(),
+            MOST_IN_FRAME
+        );
+        let (mut here, mut there) = two();
+        let longer = here.seal(&[7; MOST_IN_FIRST + 1]);
+        assert_eq!(opened(&mut there, &longer[..LENGTH]), Err(Forged));
     }
 
     #[test]

@@ -51,9 +51,13 @@ impl Secret {
         let length = secret.iter().rposition(|byte| !is_end(byte));
         let secret = &secret[..length.map_or(0, |last| last + 1)];
         if !LENGTHS.contains(&secret.len()) {
+            // Of a file no more is read.
+            let length = match secret.len() {
+                length if length > *LENGTHS.end() => format!("more than {}", LENGTHS.end()),
+                length => length.to_string(),
+            };
             return Err(format!(
-                "the secret has {} bytes: allowed are {} to {}: draw one with `head -c32 /dev/urandom | base64`",
-                secret.len(),
+                "the secret has {length} bytes: allowed are {} to {}: draw one with `head -c32 /dev/urandom | base64`",
                 LENGTHS.start(),
                 LENGTHS.end()
             ));
@@ -134,13 +138,14 @@ impl SecretSource {
     }
 }
 
-/// The bytes of a file that other users cannot read.
+/// The bytes of a file that only its owner and its group can read.
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     let opened = open_regular(file).map_err(|error| error.to_string())?;
     let mode = opened.metadata().map_err(|error| error.to_string())?.mode();
-    if mode & 0o007 != 0 {
+    if mode & 0o027 != 0 {
         return Err(format!(
-            "its mode is {:03o}, so every user of this host has access: make it yours alone with `chmod 600 {}`",
+            "its mode is {:03o}: only its owner may write it, and users outside its group must have no access: set it \
+             with `chmod 600 {}`",
             mode & 0o777,
             file.display()
         ));
@@ -176,7 +181,7 @@ mod tests {
         of(&longest);
         Secret::of(format!("{longest}x").as_bytes())
             .map(drop)
-            .refused(&["4097 bytes"]);
+            .refused(&["more than 4096 bytes"]);
     }
 
     /// The key is part of what two hosts agree on: it may not change from version to version without a word.
@@ -226,7 +231,7 @@ mod tests {
         let set = |mode| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
         };
-        for mode in [0o604, 0o644, 0o602] {
+        for mode in [0o604, 0o644, 0o602, 0o660] {
             set(mode);
             load().refused(&[&place, &format!("mode is {mode:03o}"), "chmod 600"]);
         }

@@ -19,7 +19,7 @@ use nix::sys::socket::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::sealing::{self, GREETING, MOST_IN_FRAME, Sealed};
+use super::sealing::{self, GREETING, Sealed};
 use super::secret::Secret;
 use crate::host::interrupt;
 use crate::rig::json_lines::{LineBuffer, line_of};
@@ -57,10 +57,16 @@ pub enum WireError {
     Closed(String),
     /// The other end has closed the connection before it answered: so does one that is shown no secret, or another one.
     #[error(
-        "{0} has closed the connection before it answered: the secrets differ, or one of the two has none: give both the \
-         same secret by --secret-file or HCABENCH_SECRET"
+        "{0} has closed the connection before it answered: the secrets differ, or it has none: give both the same secret \
+         by --secret-file or HCABENCH_SECRET"
     )]
     NotAdmitted(String),
+    /// The same where this end has no secret to show.
+    #[error(
+        "{0} has closed the connection before it answered: if it has a secret, give this end the same by --secret-file or \
+         HCABENCH_SECRET"
+    )]
+    Unanswered(String),
     /// The other end has another secret, or none.
     #[error("{peer} {what}: give both the same secret by --secret-file or HCABENCH_SECRET")]
     Secret {
@@ -100,6 +106,13 @@ pub enum WireError {
     },
 }
 
+impl WireError {
+    /// Whether the other end did not take the secret that this one has shown.
+    pub fn is_of_secret(&self) -> bool {
+        matches!(self, WireError::NotAdmitted(_) | WireError::Secret { .. })
+    }
+}
+
 /// How lines are carried.
 #[derive(Debug)]
 enum Carrier {
@@ -117,8 +130,12 @@ pub struct Wire {
     stream: TcpStream,
     peer: SocketAddr,
     carrier: Carrier,
-    /// Whether a line has come, or, at the end that accepts, need not have.
+    /// Whether the other end has answered; at the end that accepts it need not.
     is_answered: bool,
+    /// Whether this end, which has connected, has a secret.
+    shows_secret: bool,
+    /// Whether processes of other hosts can connect where this connection was accepted.
+    is_open: bool,
     /// What came and was not taken.
     lines: LineBuffer,
     /// The longest line that is taken.
@@ -180,6 +197,7 @@ impl Wire {
             return Ok(());
         };
         let deadline = self.deadline(limit);
+        self.shows_secret = true;
         let (begun, greeting) = sealing::begin(secret);
         self.write(&greeting, limit, deadline)?;
         let mut answer = [0; GREETING];
@@ -195,6 +213,7 @@ impl Wire {
         let sealed =
             sealed.map_err(|_| self.other_secret("has another secret, or is not hcabench"))?;
         self.carrier = Carrier::Sealed(Box::new(sealed));
+        self.is_answered = true;
         Ok(())
     }
 
@@ -208,9 +227,20 @@ impl Wire {
         matches!(self.carrier, Carrier::Sealed(_))
     }
 
-    /// Whether others than processes of this host could read or take part in what is sent.
+    /// Whether the other end has shown that it has the secret itself, and not a recorded handshake.
+    pub(super) fn is_proven(&self) -> bool {
+        matches!(&self.carrier, Carrier::Sealed(sealed) if sealed.is_proven())
+    }
+
+    /// Notes that processes of other hosts can connect where this connection was accepted.
+    pub fn set_open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Whether processes of other hosts could read what is sent, or take part.
     pub fn is_exposed(&self) -> bool {
-        !self.is_sealed() && !self.peer.ip().to_canonical().is_loopback()
+        let is_far = !self.peer.ip().to_canonical().is_loopback();
+        !self.is_sealed() && (self.is_open || is_far)
     }
 
     /// Takes over a connection.
@@ -238,6 +268,8 @@ impl Wire {
             peer,
             carrier: Carrier::Plain,
             is_answered: true,
+            shows_secret: false,
+            is_open: false,
             lines: LineBuffer::default(),
             longest: MAX_LINE,
             end: None,
@@ -279,13 +311,16 @@ impl Wire {
         if let Carrier::Plain = self.carrier {
             return self.write(&line, limit, deadline);
         }
-        for part in line.chunks(MOST_IN_FRAME) {
+        let mut rest = line.as_slice();
+        while !rest.is_empty() {
             let Carrier::Sealed(sealed) = &mut self.carrier else {
                 let error = io::Error::other("it has not shown the secret");
                 return Err(self.refused("writing a message to", error));
             };
+            let (part, after) = rest.split_at(sealed.most().min(rest.len()));
             let frame = sealed.seal(part);
             self.write(&frame, limit, deadline)?;
+            rest = after;
         }
         Ok(())
     }
@@ -328,13 +363,13 @@ impl Wire {
     pub fn poll<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<T>, WireError> {
         let deadline = self.deadline(limit);
         loop {
+            // No line begins with it, and what follows may hold an end of a line.
+            if self.lines.first() == Some(0) && !self.is_sealed() {
+                return Err(self.other_secret("shows a secret, and there is none here"));
+            }
             if let Some(line) = self.lines.take() {
                 self.is_answered = true;
                 return self.parse(&line).map(Some);
-            }
-            // No line begins with it.
-            if self.lines.first() == Some(0) && !self.is_sealed() {
-                return Err(self.other_secret("shows a secret, and there is none here"));
             }
             if self.lines.len() > self.longest {
                 return Err(WireError::TooLong(
@@ -381,11 +416,12 @@ impl Wire {
             let read = self.lines.read_from(&self.stream);
             return self.taken(read).map(|count| count.is_some());
         }
-        // An end that is not known gets no more room than its greeting takes.
+        // An end that is not known gets no more room than its greeting and its first frame take.
         let mut part = [0; 1 << 16];
         let room = match &self.carrier {
             Carrier::Expecting(_, came) => GREETING - came.len(),
-            _ => part.len(),
+            Carrier::Sealed(sealed) => sealed.room().min(part.len()),
+            Carrier::Plain => part.len(),
         };
         let Some(count) = self.receive_into(&mut part[..room])? else {
             return Ok(false);
@@ -406,24 +442,22 @@ impl Wire {
         Ok(true)
     }
 
-    /// Answers the greeting, once it is whole. What cannot be one is refused as soon as that is known.
+    /// Answers the greeting, once it is whole. The first bytes of a wrong one show no stranger that they are wrong.
     fn meet(&mut self) -> Result<(), WireError> {
         let Carrier::Expecting(secret, came) = &self.carrier else {
             return Ok(());
         };
-        if !sealing::may_be_greeting(came) {
-            let what = match came.first() {
-                Some(b'{') => "shows no secret, and there is one here",
-                _ => "does not greet as hcabench with a secret does",
-            };
-            return Err(self.other_secret(what));
-        }
         let Some(greeting) = came.first_chunk::<GREETING>() else {
             return Ok(());
         };
         let answered = sealing::answer(secret, greeting);
         let Ok((sealed, answer)) = answered else {
-            return Err(self.other_secret("has another secret"));
+            let what = match greeting.first() {
+                _ if sealing::is_greeting(greeting) => "has another secret",
+                Some(b'{') => "shows no secret, and there is one here",
+                _ => "does not greet as hcabench with a secret does",
+            };
+            return Err(self.other_secret(what));
         };
         // It has room in any buffer of the kernel.
         self.write(&answer, Duration::ZERO, Instant::now())?;
@@ -447,9 +481,11 @@ impl Wire {
     }
 
     fn closed(&self) -> WireError {
-        match self.is_answered {
-            true => WireError::Closed(self.peer.to_string()),
-            false => WireError::NotAdmitted(self.peer.to_string()),
+        let peer = self.peer.to_string();
+        match (self.is_answered, self.shows_secret) {
+            (true, _) => WireError::Closed(peer),
+            (false, true) => WireError::NotAdmitted(peer),
+            (false, false) => WireError::Unanswered(peer),
         }
     }
 

@@ -232,7 +232,8 @@ kinds! {
         "both ends are on one host" "one clock could measure the one-way latency; two clocks only bound it"
         "leave out --peer";
     WITHOUT_SECRET "without-secret" Reservation
-        "the control connection had no secret" "any process that reached its port could take part, read and change it"
+        "the control connection was without a secret"
+        "any process that reached its port could take part, read and change it"
         "give all ends the same secret by --secret-file or HCABENCH_SECRET";
     STEERED_CLOCK "steered-clock" Reservation
         "NTP or PTP adjusts the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
