@@ -12,11 +12,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::node::node;
 use common::{hcabench, number, rows, until};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use snow::{Builder, TransportState};
 
 const SECRET: &str = "the secret that strangers do not have";
@@ -295,6 +296,9 @@ const KINDS: [(&str, usize); 12] = [
     ("a genuine greeting, replayed, then nothing", GREETING),
 ];
 
+/// What goes on beside them.
+const HALF_OPEN: (&str, usize) = ("nothing at all, 2,000 at a time", 0);
+
 /// Does over a new connection what a stranger of that kind does. Returns the bytes that came back; none: it hung.
 fn attack(
     kind: usize,
@@ -418,6 +422,28 @@ fn attack_all(to: SocketAddr, recorded: &Recorded, all: usize) -> Vec<Outcome> {
     sum
 }
 
+/// Keeps thousands of connections half open, more than serve lets wait, until all else is over. Each is to be closed
+/// within its time.
+fn keep_half_open(to: SocketAddr, over: &AtomicBool) -> Outcome {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard.min(8192), hard).unwrap();
+    let mut outcome = Outcome::default();
+    while !over.load(Ordering::Relaxed) {
+        let connect = |_| TcpStream::connect_timeout(&to, HUNG);
+        for stream in (0..2000).map(connect).collect::<Vec<_>>() {
+            outcome.cases += 1;
+            let Ok(mut stream) = stream else {
+                outcome.refused += 1;
+                continue;
+            };
+            let came = until_closed(&mut stream);
+            outcome.hung += usize::from(came.is_none());
+            outcome.got_through += usize::from(came.is_some_and(|came| came > 0));
+        }
+    }
+    outcome
+}
+
 /// What an end with the right secret may send, whatever comes of it: serve must go on, and close the connection once
 /// this end does.
 fn lie(to: SocketAddr, recorded: &Recorded, drawn: &mut Drawn) -> Outcome {
@@ -481,7 +507,15 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
     until("its folder", || {
         folder.join("run/INCOMPLETE").exists().then_some(())
     });
-    let outcomes = attack_all(address, &recorded, all);
+    let over = AtomicBool::new(false);
+    let (mut outcomes, half_open) = std::thread::scope(|scope| {
+        let half_open = scope.spawn(|| keep_half_open(address, &over));
+        let outcomes = attack_all(address, &recorded, all);
+        over.store(true, Ordering::Relaxed);
+        (outcomes, half_open.join().unwrap())
+    });
+    outcomes.push(half_open);
+    let kinds = || KINDS.iter().chain(&[HALF_OPEN]);
     let (took, is_measuring) = (begun.elapsed(), !run.has_ended());
     run.wait(LIMIT).expect(0);
     let after = memory(serving.id());
@@ -489,7 +523,7 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
         "{:<54}{:>8}{:>16}{:>14}{:>8}",
         "kind", "cases", "not connected", "got through", "hung"
     );
-    for ((name, _), outcome) in KINDS.iter().zip(&outcomes) {
+    for ((name, _), outcome) in kinds().zip(&outcomes) {
         println!(
             "{name:<54}{:>8}{:>16}{:>14}{:>8}",
             outcome.cases, outcome.refused, outcome.got_through, outcome.hung
@@ -524,7 +558,7 @@ fn none_of_many_strangers_gets_through_hangs_or_disturbs_the_run() {
             "{row:?}"
         );
     }
-    for (outcome, (name, _)) in outcomes.iter().zip(KINDS) {
+    for (outcome, (name, _)) in outcomes.iter().zip(kinds()) {
         assert_eq!((outcome.got_through, outcome.hung), (0, 0), "{name}");
         assert!(outcome.refused * 20 <= outcome.cases, "{name}: {outcome:?}");
     }
