@@ -1,7 +1,7 @@
 //! A hostile client against a `serve` that is measuring: what strangers send, cut short, slow, changed and replayed, and
 //! what an end with the right secret may lie about. `ci/measure strangers` throws 10,000 cases and prints the table.
 //!
-//! The frames are made by the crate `snow` itself, not by hcabench's code.
+//! Frames are made by the crate `snow` itself, not by hcabench's code (`common/sealed.rs`).
 
 use crate::LIMIT;
 use crate::common;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::node::node;
+use common::sealed::Sealed;
 use common::{hcabench, number, rows, until};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use snow::{Builder, TransportState};
 
 const SECRET: &str = "the secret that strangers do not have";
 /// Bytes of a frame of the handshake.
@@ -56,93 +56,6 @@ impl Drawn {
 
     fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.next() as u8).collect()
-    }
-}
-
-/// The key of a secret: as docs/two-hosts.md has it.
-fn key(secret: &str) -> [u8; 32] {
-    use snow::resolvers::{CryptoResolver as _, DefaultResolver};
-    let blake2s = &snow::params::HashChoice::Blake2s;
-    let mut hash = DefaultResolver.resolve_hash(blake2s).unwrap();
-    hash.reset();
-    hash.input(b"hcabench control connection, key of the secret\0");
-    hash.input(secret.as_bytes());
-    let mut key = [0; 32];
-    hash.result(&mut key);
-    key
-}
-
-/// An end of a sealed connection.
-struct Sealed {
-    stream: TcpStream,
-    keys: TransportState,
-    /// All that this end has sent, as it is on the wire.
-    sent: Vec<u8>,
-}
-
-fn frame_of(message: &[u8]) -> Vec<u8> {
-    [&(message.len() as u16).to_be_bytes()[..], message].concat()
-}
-
-fn read_frame(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut frame = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut frame)?;
-    Ok(frame)
-}
-
-impl Sealed {
-    /// Shakes hands over a connection, as the end that connects or the other one.
-    fn over(mut stream: TcpStream, secret: &str, connects: bool) -> std::io::Result<Self> {
-        stream.set_read_timeout(Some(HUNG)).unwrap();
-        let params = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s".parse().unwrap();
-        let key = key(secret);
-        let builder = Builder::new(params)
-            .psk(0, &key)
-            .unwrap()
-            .prologue(b"hcabench 1")
-            .unwrap();
-        let mut handshake = match connects {
-            true => builder.build_initiator(),
-            false => builder.build_responder(),
-        }
-        .unwrap();
-        let mut sent = Vec::new();
-        while !handshake.is_handshake_finished() {
-            let mut message = [0; 48];
-            if handshake.is_my_turn() {
-                handshake.write_message(&[], &mut message).unwrap();
-                let frame = frame_of(&message);
-                stream.write_all(&frame)?;
-                sent.extend(frame);
-            } else {
-                let frame = read_frame(&mut stream)?;
-                let read = handshake.read_message(&frame, &mut message);
-                read.map_err(|_| std::io::Error::other("another secret"))?;
-            }
-        }
-        let keys = handshake.into_transport_mode().unwrap();
-        Ok(Sealed { stream, keys, sent })
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        for part in bytes.chunks(65_000) {
-            let mut message = vec![0; part.len() + 16];
-            self.keys.write_message(part, &mut message).unwrap();
-            let frame = frame_of(&message);
-            self.stream.write_all(&frame)?;
-            self.sent.extend(frame);
-        }
-        Ok(())
-    }
-
-    fn receive(&mut self) -> std::io::Result<Vec<u8>> {
-        let frame = read_frame(&mut self.stream)?;
-        let mut message = vec![0; frame.len()];
-        let count = self.keys.read_message(&frame, &mut message);
-        message.truncate(count.map_err(|_| std::io::Error::other("a frame does not decrypt"))?);
-        Ok(message)
     }
 }
 
