@@ -61,8 +61,13 @@ fn one_refused(entrance: &mut Entrance) -> String {
 fn connect(to: SocketAddr, secret: Option<&Secret>) -> Result<Wire, WireError> {
     let mut wire = Wire::connect(to, LIMIT)?;
     wire.show(secret, LIMIT)?;
-    wire.send(&json!({ "from": "afar" }), LIMIT)?;
+    wire.send(&hello(), LIMIT)?;
     Ok(wire)
+}
+
+/// As long as a greeting is at the least, which is longer than that of an end with a secret.
+fn hello() -> Value {
+    json!({ "from": "afar", "host": "a host with a name of some length", "run": "of this test" })
 }
 
 /// What a stranger gets, until its connection is closed.
@@ -88,7 +93,7 @@ fn who_has_the_secret_is_let_in_and_both_ways_are_sealed() {
         panic!("it was refused");
     };
     assert!(wire.is_sealed() && !wire.is_exposed());
-    assert_eq!(greeting, json!({ "from": "afar" }));
+    assert_eq!(greeting, hello());
     // More than a frame.
     let large: Vec<u32> = (0..300_000).collect();
     wire.send(&large, LIMIT).unwrap();
