@@ -15,6 +15,7 @@ mod list;
 mod memory;
 mod node;
 mod queue;
+mod secret;
 mod serve;
 mod show;
 

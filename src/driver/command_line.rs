@@ -32,7 +32,7 @@ const OF_ONE_RUN: [(&str, bool); 13] = [
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may accompany
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 14] = [
+const BESIDE_RESUME: [(&str, bool); 16] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
@@ -47,6 +47,8 @@ const BESIDE_RESUME: [(&str, bool); 14] = [
     ("ranks", true),
     ("rendezvous", true),
     ("bind", true),
+    ("secret-file", true),
+    ("without-secret", false),
 ];
 /// Options of a fabric that set how it is judged and how long it may take.
 const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];

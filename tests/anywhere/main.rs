@@ -59,7 +59,9 @@ mod queue_sweeps;
 #[cfg(feature = "browser")]
 mod report_browser;
 mod requests_command;
+mod secret;
 mod stamps_command;
+mod strangers;
 mod sweep_command;
 mod tables;
 #[cfg(feature = "rdma")]

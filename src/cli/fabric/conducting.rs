@@ -1,6 +1,5 @@
 //! What rank 0 does beside measuring: it conducts, keeps what comes, and judges it.
 
-use std::net::TcpListener;
 use std::time::SystemTime;
 
 use super::FabricArguments;
@@ -12,6 +11,7 @@ use crate::arguments::UsageError;
 use crate::driver::ending::{Ending, close};
 use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
+use crate::launch::entrance::Door;
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::Terms;
@@ -76,10 +76,10 @@ pub(crate) fn conduct(
     arguments: &FabricArguments,
     identity: &Identity,
     place: &FabricOutput,
-    (listener, terms, limits): (TcpListener, Terms, Limits),
+    (door, terms, limits): (Door, Terms, Limits),
 ) -> anyhow::Result<u8> {
     let output = &arguments.hca.output;
-    let mut conductor = Conductor::gather(listener, terms, limits).map_err(exit_error)?;
+    let mut conductor = Conductor::gather(door, terms, limits).map_err(exit_error)?;
     let begun = begin(arguments, identity, place, &conductor);
     let mut course = match begun {
         Ok(course) => course,

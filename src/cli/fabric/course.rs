@@ -24,7 +24,7 @@ use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
 use crate::results::document::Program;
-use crate::results::finding::kinds::MACHINE_NOT_READY;
+use crate::results::finding::kinds::{MACHINE_NOT_READY, WITHOUT_SECRET};
 use crate::results::finding::{Finding, Findings};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
@@ -429,6 +429,11 @@ fn document(
             name.clone_from(&member.node);
         }
     }
+    let mut findings = of_ranks(conductor, earlier);
+    let has_secret = arguments.hca.between.secret.source().is_some();
+    if !has_secret && !arguments.is_of_one_host(identity) {
+        findings.add(Finding::of(&WITHOUT_SECRET), None, None);
+    }
     FabricDocument {
         hcabench: Program::this(),
         command_line: match earlier {
@@ -447,7 +452,7 @@ fn document(
         contradicted_rounds: Vec::new(),
         resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
         slow_ways: Vec::new(),
-        findings: of_ranks(conductor, earlier),
+        findings,
     }
 }
 

@@ -125,6 +125,13 @@ impl FabricArguments {
         Identity::find(&options, &environment, host)
     }
 
+    /// Whether ranks meet and serve where no other host can connect.
+    fn is_of_one_host(&self, identity: &Identity) -> bool {
+        let mut hosts = identity.rendezvous.hosts.iter();
+        let meets = hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()));
+        meets && self.bind.is_none_or(|bind| bind.is_loopback())
+    }
+
     fn rounds(&self) -> u32 {
         self.hca.sweep.rounds.unwrap_or(1)
     }
@@ -176,7 +183,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
 pub fn rank_zero(
     words: &[&str],
     identity: &Identity,
-    meeting: (std::net::TcpListener, Terms, Limits),
+    (listener, terms, limits): (std::net::TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     use clap::{Args as _, FromArgMatches as _};
     let command = clap::Command::new("fabric").args_override_self(true);
@@ -184,7 +191,12 @@ pub fn rank_zero(
     let matches = command.try_get_matches_from(words)?;
     let arguments = FabricArguments::from_arg_matches(&matches)?;
     let place = conducting::FabricOutput::find(&arguments, identity)?;
-    conducting::conduct(&arguments, identity, &place, meeting)
+    conducting::conduct(
+        &arguments,
+        identity,
+        &place,
+        (listener.into(), terms, limits),
+    )
 }
 
 /// Runs a rank, or prints what all would do. Returns the exit code.

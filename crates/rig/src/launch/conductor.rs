@@ -12,13 +12,13 @@
 //! All pairs of a rank that is dropped are left out. The rest goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::connections::Connections;
+use super::entrance::Door;
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, Terms, ToRank};
 use super::roster::{Member, Roster, UNASKED};
@@ -107,21 +107,21 @@ impl Conductor {
     /// # Errors
     /// When fewer than two are there, or a signal comes.
     pub fn gather(
-        listener: TcpListener,
+        door: impl Into<Door>,
         terms: Terms,
         limits: Limits,
     ) -> Result<Self, LaunchError> {
-        Self::gather_unless(listener, terms, limits, interrupt::requested)
+        Self::gather_unless(door.into(), terms, limits, interrupt::requested)
     }
 
     pub(super) fn gather_unless(
-        listener: TcpListener,
+        door: Door,
         terms: Terms,
         limits: Limits,
         signal: fn() -> Option<Signal>,
     ) -> Result<Self, LaunchError> {
         let ranks = terms.ranks;
-        let connections = Connections::new(listener, terms, limits.answer, signal)?;
+        let connections = Connections::new(door, terms, limits.answer, signal)?;
         let mut conductor = Conductor {
             roster: Roster::new(connections, limits.answer, limits.heartbeat),
             limits,

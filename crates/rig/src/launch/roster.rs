@@ -11,8 +11,10 @@ use super::message::{FromRank, Hello, ToRank};
 use super::rank_failures::RankFailures;
 use super::schedule::Pair;
 
-/// At most this many remarks are kept: a port scan is not to fill the memory.
+/// At most this many remarks are kept, and of connections that are no ranks: a port scan is not to fill the memory, nor
+/// to take the place of others.
 const MOST_REMARKS: usize = 100;
+const MOST_OF_STRANGERS: u32 = 20;
 
 /// The reason why a rank that sends unrequested messages is dropped.
 pub(super) const UNASKED: &str = "sent a message that was not requested";
@@ -36,6 +38,9 @@ pub(super) struct Roster {
     pub(super) dropped: BTreeMap<u32, String>,
     /// Who was not let in.
     pub(super) remarks: Vec<String>,
+    /// Connections that were no ranks, and where it is remarked how many more these are.
+    strangers: u32,
+    more_strangers: Option<usize>,
     /// Ranks that were not let in, and why; and when the last of them was not.
     pub(super) refused: BTreeMap<u32, String>,
     pub(super) last_refused: Instant,
@@ -54,6 +59,8 @@ impl Roster {
             members: BTreeMap::new(),
             dropped: BTreeMap::new(),
             remarks: Vec::new(),
+            strangers: 0,
+            more_strangers: None,
             refused: BTreeMap::new(),
             last_refused: Instant::now(),
             limits: [answer, heartbeat],
@@ -146,6 +153,24 @@ impl Roster {
         self.failures.forget(rank);
     }
 
+    /// Remarks that a connection was no rank; many of them are counted.
+    fn remark_stranger(&mut self, reason: String) {
+        self.strangers += 1;
+        let more = self.strangers.saturating_sub(MOST_OF_STRANGERS);
+        let remark = match more {
+            0 => reason,
+            more => format!("{more} more connections were refused"),
+        };
+        match self.more_strangers {
+            Some(place) => self.remarks[place] = remark,
+            None if self.remarks.len() < MOST_REMARKS => {
+                self.more_strangers = (more > 0).then_some(self.remarks.len());
+                self.remarks.push(remark);
+            }
+            None => {}
+        }
+    }
+
     /// As [`look`](Self::look), where nothing is to be reported.
     pub(super) fn look_for_no_report(&mut self) -> Result<(), LaunchError> {
         for (rank, _) in self.look()? {
@@ -180,6 +205,7 @@ impl Roster {
                 }
                 RankEvent::Said(rank, message) => said.push((rank, message)),
                 RankEvent::Lost(rank, reason) => self.give_up(rank, &format!("is lost: {reason}")),
+                RankEvent::Refused(None, reason) => self.remark_stranger(reason),
                 RankEvent::Refused(rank, reason) => {
                     if self.remarks.len() < MOST_REMARKS {
                         self.remarks.push(reason.clone());

@@ -364,6 +364,9 @@ impl Benchmark for NodeBenchmark {
             } else if self.config.timer == TimerKind::Timerfd && asked.uncertainty.is_none() {
                 findings.push(Finding::of(&kinds::STEERED_CLOCK));
             }
+            if remote.is_exposed() {
+                findings.push(Finding::of(&kinds::WITHOUT_SECRET));
+            }
         }
         let ready = Ready {
             plan: self.outline(),

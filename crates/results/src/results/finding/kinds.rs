@@ -231,6 +231,10 @@ kinds! {
     ONE_HOST "one-host" Advice
         "both ends are on one host" "one clock could measure the one-way latency; two clocks only bound it"
         "leave out --peer";
+    WITHOUT_SECRET "without-secret" Reservation
+        "the control connection was without a secret"
+        "any process that reached its port could take part, read and change it"
+        "give all ends the same secret by --secret-file or HCABENCH_SECRET";
     STEERED_CLOCK "steered-clock" Reservation
         "NTP or PTP adjusts the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
         "use --clock monotonic-raw or tsc";
