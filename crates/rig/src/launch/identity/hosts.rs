@@ -78,7 +78,7 @@ fn named_by(
     })
 }
 
-/// The first word of a file. That the file is on another node only is no error: the other ways remain.
+/// The first word of a file. A file that is on another node only is not an error: the other ways remain.
 fn first_line(path: &str) -> Option<String> {
     let file = File::open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
