@@ -320,6 +320,26 @@ fn the_page_of_launchers_has_the_table_of_the_program() {
     check_part("launchers.md", &part);
 }
 
+#[test]
+fn the_program_takes_the_arguments_of_the_manifests() {
+    let files = fs::read_dir(Path::new(ROOT).join("deploy/kubernetes")).unwrap();
+    let mut found = 0;
+    for path in files.map(|file| file.unwrap().path()) {
+        let text = fs::read_to_string(&path).unwrap();
+        let words = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("args: "));
+        for words in words {
+            let words: Vec<String> = serde_json::from_str(words).unwrap();
+            let command = shlex::try_join(words.iter().map(String::as_str)).unwrap();
+            let place = path.display().to_string();
+            assert!(check_taken(&place, &format!("hcabench {command}")));
+            found += 1;
+        }
+    }
+    assert_eq!(found, 3, "an Indexed Job, a JobSet and an MPIJob");
+}
+
 /// A paragraph in lines of at most 120 characters.
 fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];

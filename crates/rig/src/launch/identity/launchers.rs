@@ -145,7 +145,7 @@ const HYDRA_LOCAL: &str = "not documented; read by many programs";
 const FLUX: &str = "flux-environment(7), Job environment";
 
 const PALS: &str = "Slurm's plugin mpi/cray_shasta and Flux' cray_pals, which set the same";
-const PBS: &str = "OpenPBS, qsub(1B), Environment variables";
+const PBS: &str = "OpenPBS, qsub(1B), Environment variables; not looked up";
 const PBS_JOB: Variable = variable("PBS_JOBID", PBS, "");
 const PBS_NODES: Hosts = Hosts {
     form: HostsForm::File,
@@ -184,8 +184,9 @@ pub const LAUNCHERS: &[Launcher] = &[
         step: &[],
         without_step: "",
         hosts: &[LSF_HOSTS],
-        note: "jsrun sets the variables of PMIx and of Open MPI as well, with the same values. Several jsrun of one job \
-               at the same time need different ports: `--rendezvous HOST:PORT`.",
+        note: "jsrun starts clients of a PMIx server, and scripts read the variables of Open MPI under it: where these \
+               are set, they must agree. Several jsrun of one job at the same time need different ports: `--rendezvous \
+               HOST:PORT`.",
     },
     Launcher {
         engine: Engine::Flux,
