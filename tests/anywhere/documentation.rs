@@ -124,7 +124,10 @@ fn what_all_benchmarks_have_is_under_the_same_heading() {
 }
 
 /// What is generated of a page begins behind this line, and ends before the next.
-const GENERATED: [&str; 2] = ["<!-- generated -->\n", "<!-- end of what is generated -->\n"];
+const GENERATED: [&str; 2] = [
+    "<!-- generated -->\n",
+    "<!-- end of what is generated -->\n",
+];
 
 /// Compares the generated part of a page with what is in docs/, or writes it there.
 fn check_part(name: &str, part: &str) {
