@@ -28,9 +28,17 @@ fn plan(words: &str, variables: &[(&str, &str)]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
+/// A launcher, its variables, the options that it needs, and the hosts where rank 0 is met.
+type Started = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static [&'static str],
+);
+
 /// What real launchers have set in processes of theirs, without what does not matter here. Those of LSF, Flux, PALS and
 /// Kubernetes are as they are documented.
-const REAL: &[(&str, &[(&str, &str)], &str, &[&str])] = &[
+const REAL: &[Started] = &[
     (
         "slurm",
         &[
