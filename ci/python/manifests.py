@@ -27,7 +27,8 @@ CUSTOM = {
     },
     "MPIJob": {
         "apiVersion": "kubeflow.org/v2beta1",
-        "spec": {"mpiImplementation", "slotsPerWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath"},
+        "spec": {"mpiImplementation", "slotsPerWorker", "runPolicy", "mpiReplicaSpecs", "sshAuthMountPath",
+                 "launcherCreationPolicy"},
         "spec.runPolicy": {"cleanPodPolicy", "backoffLimit", "ttlSecondsAfterFinished", "activeDeadlineSeconds"},
         "spec.mpiReplicaSpecs": {"Launcher", "Worker"},
     },
@@ -112,8 +113,13 @@ def check_job(job, name_of_rank_0, table):
     return port
 
 
-def check_pod(template, secrets):
+def check_pod(template, secrets, claims):
     """What a pod that measures needs."""
+    networks = template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks")
+    by_host = template["spec"].get("hostNetwork") is True
+    expect(bool(networks) != by_host, "neither the network of the node nor a secondary one, or both")
+    by_cluster = template["spec"].get("dnsPolicy") == "ClusterFirstWithHostNet"
+    expect(by_host == by_cluster, "names are not looked up in the cluster")
     container = container_of(template)
     limits = container["resources"]["limits"]
     expect(any(name.startswith("rdma/") for name in limits), "no RDMA resource")
@@ -122,6 +128,9 @@ def check_pod(template, secrets):
     mounted = {mount["name"] for mount in container["volumeMounts"]}
     volumes = {volume["name"] for volume in template["spec"]["volumes"]}
     expect(mounted == volumes, f"volumes {sorted(volumes)}, mounted {sorted(mounted)}")
+    for volume in template["spec"]["volumes"]:
+        claim = volume.get("persistentVolumeClaim", {}).get("claimName")
+        expect(claim in claims, f"the results are lost with the pod: there is no claim {claim}")
     check_secret(container, secrets)
 
 
@@ -137,18 +146,20 @@ def check(documents, table):
     secrets = {(document["metadata"]["name"], key) for _, document in documents
                if document["kind"] == "Secret" for key in document["stringData"]}
     expect(secrets, "there is no Secret")
+    claims = {document["metadata"]["name"] for _, document in documents
+              if document["kind"] == "PersistentVolumeClaim" and document["spec"]["accessModes"] == ["ReadWriteMany"]}
     services = {document["metadata"]["name"]: document["spec"] for _, document in documents
                 if document["kind"] == "Service"}
     for file, document in documents:
         try:
-            check_document(document, secrets, services, table)
+            check_document(document, secrets, claims, services, table)
         except Wrong as wrong:
             raise Wrong(f"{file}: {wrong}") from wrong
-        except (KeyError, TypeError, IndexError) as missing:
-            raise Wrong(f"{file}: {document.get('kind')}: {missing!r}") from missing
+        except (KeyError, IndexError) as missing:
+            raise Wrong(f"{file}: {document.get('kind')}: there is no {missing}") from missing
 
 
-def check_document(document, secrets, services, table):
+def check_document(document, secrets, claims, services, table):
     kind, name = document["kind"], document["metadata"]["name"]
     if kind in CUSTOM:
         validate_custom(document)
@@ -164,14 +175,14 @@ def check_document(document, secrets, services, table):
         expect(service["selector"] == {"job-name": name}, f"the Service selects {service['selector']}")
         port = check_job(spec, f"{name}-0.{subdomain}", table)
         expect(port == str(service["ports"][0]["port"]), f"port {port} is not that of the Service")
-        check_pod(spec["template"], secrets)
+        check_pod(spec["template"], secrets, claims)
     elif kind == "JobSet":
         [job] = spec["replicatedJobs"]
         expect(job["replicas"] == 1, "several Jobs have the same indices")
         expect(spec["network"]["enableDNSHostnames"] is True, "the pods have no names")
         subdomain = spec["network"].get("subdomain", name)
         check_job(job["template"]["spec"], f"{name}-{job['name']}-0-0.{subdomain}", table)
-        check_pod(job["template"]["spec"]["template"], secrets)
+        check_pod(job["template"]["spec"]["template"], secrets, claims)
     elif kind == "MPIJob":
         launcher, worker = (spec["mpiReplicaSpecs"][role] for role in ("Launcher", "Worker"))
         container = container_of(launcher["template"])
@@ -183,58 +194,73 @@ def check_document(document, secrets, services, table):
         for variable in variables(container):
             expect(variable in command, f"mpirun does not pass {variable} on")
         check_secret(container, secrets)
-        check_pod(worker["template"], secrets)
+        check_pod(worker["template"], secrets, claims)
+        expect(spec["launcherCreationPolicy"] == "WaitForWorkersReady", "mpirun does not wait for the workers")
+        expect("tcpSocket" in container_of(worker["template"])["readinessProbe"], "a worker is ready before its sshd")
     elif kind == "Secret":
         # A secret that anyone can read here must not be one that hcabench takes.
         expect(all(len(value) < 16 for value in document["stringData"].values()), "the secret is not too short")
     else:
-        expect(kind == "Service", f"{kind} is not checked")
+        expect(kind in ("Service", "PersistentVolumeClaim"), f"{kind} is not checked")
 
 
 JOB = "spec.template.spec."
 OF_SET = "spec.replicatedJobs.0.template.spec."
 WORKER = "spec.mpiReplicaSpecs.Worker."
-# A kind, what is damaged in it, and the value; None: it is removed.
+LAUNCHER = "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0."
+# A kind, what is damaged in it, the value (None: it is removed), and what the message must have.
 DAMAGES = (
-    ("Job", "spec.completions", 5),
-    ("Job", "spec.completions", "four"),
-    ("Job", "spec.parallelism", 3),
-    ("Job", "spec.completionMode", "NonIndexed"),
-    ("Job", "spec.backoffLimits", 0),
-    ("Job", JOB + "subdomain", "other"),
-    ("Job", JOB + "restartPolicies", "Never"),
-    ("Job", JOB + "containers.0.env.1.value", "hcabench-1.hcabench:19016"),
-    ("Job", JOB + "containers.0.env.1.value", "hcabench-0.hcabench"),
-    ("Job", JOB + "containers.0.env.2.name", "HCABENCH_JOBS"),
-    ("Job", JOB + "containers.0.env.4.valueFrom.secretKeyRef.key", "password"),
-    ("Job", JOB + "containers.0.resources.limits", {"cpu": "4"}),
-    ("Job", JOB + "containers.0.securityContext.capabilities.add", []),
-    ("Job", JOB + "containers.0.securityContext.capability", {}),
-    ("Job", JOB + "volumes.0.name", "result"),
-    ("Service", "spec.clusterIP", "10.0.0.1"),
-    ("Service", "spec.publishNotReadyAddresses", None),
-    ("Service", "spec.selector.job-name", "other"),
-    ("Service", "spec.ports.0.port", 19017),
-    ("Service", "spec.ports.0.port", "many"),
-    ("Secret", "metadata.name", "other"),
-    ("Secret", "datum", {}),
-    ("Secret", "stringData.secret", "a-secret-that-all-know"),
-    ("JobSet", "apiVersion", "jobset.x-k8s.io/v1"),
-    ("JobSet", "spec.networks", {}),
-    ("JobSet", "spec.network.enableDNSHostnames", False),
-    ("JobSet", "spec.network.subdomain", "other"),
-    ("JobSet", "spec.replicatedJobs.0.replicas", 2),
-    ("JobSet", OF_SET + "completions", 8),
-    ("JobSet", OF_SET + "template.spec.container", []),
-    ("JobSet", OF_SET + "template.spec.containers.0.image", 7),
-    ("MPIJob", "spec.slots", 1),
-    ("MPIJob", "spec.slotsPerWorker", 2),
-    ("MPIJob", "spec.runPolicy.backoff", 1),
-    ("MPIJob", WORKER + "replicas", 5),
-    ("MPIJob", WORKER + "template.spec.containers.0.images", "x"),
-    ("MPIJob", WORKER + "template.spec.containers.0.resources.limits", {"cpu": "4"}),
-    ("MPIJob", "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0.args", ["fabric", "--rendezvous", "x"]),
-    ("MPIJob", "spec.mpiReplicaSpecs.Launcher.template.spec.containers.0.command", ["mpirun", "-np", "4", "hcabench"]),
+    ("Job", "spec.completions", 5, "completions 5, parallelism 4"),
+    ("Job", "spec.completions", "four", "'four' is not of type 'integer'"),
+    ("Job", "spec.parallelism", 3, "parallelism 3, HCABENCH_RANKS 4"),
+    ("Job", "spec.completionMode", "NonIndexed", "not Indexed"),
+    ("Job", "spec.backoffLimits", 0, "'backoffLimits' was unexpected"),
+    ("Job", JOB + "subdomain", "other", "no Service other"),
+    ("Job", JOB + "restartPolicies", "Never", "'restartPolicies' was unexpected"),
+    ("Job", JOB + "hostNetwork", False, "nor a secondary one"),
+    ("Job", JOB + "hostNetwork", None, "nor a secondary one"),
+    ("Job", JOB + "dnsPolicy", None, "not looked up in the cluster"),
+    ("Job", "spec.template.metadata.annotations", {"k8s.v1.cni.cncf.io/networks": "rdma"}, "or both"),
+    ("Job", JOB + "containers.0.env.1.value", "hcabench-1.hcabench:19016", "rank 0 is hcabench-0.hcabench, and"),
+    ("Job", JOB + "containers.0.env.1.value", "hcabench-0.hcabench", "has no port"),
+    ("Job", JOB + "containers.0.env.2.name", "HCABENCH_JOBS", "HCABENCH_JOBS is not in the table"),
+    ("Job", JOB + "containers.0.env.4.valueFrom.secretKeyRef.key", "password", "no secret"),
+    ("Job", JOB + "containers.0.resources.limits", {"cpu": "4"}, "no RDMA resource"),
+    ("Job", JOB + "containers.0.resources.limits.hugepages-2Mi", None, "no huge pages"),
+    ("Job", JOB + "containers.0.securityContext.capabilities.add", [], "no IPC_LOCK"),
+    ("Job", JOB + "containers.0.securityContext.capability", {}, "'capability' was unexpected"),
+    ("Job", JOB + "volumes.0.name", "result", "mounted ['results']"),
+    ("Job", JOB + "volumes.0.persistentVolumeClaim.claimName", "other", "no claim other"),
+    ("PersistentVolumeClaim", "spec.accessModes", ["ReadWriteOnce"], "no claim hcabench-results"),
+    ("PersistentVolumeClaim", "spec.accessMode", [], "'accessMode' was unexpected"),
+    ("Service", "spec.clusterIP", "10.0.0.1", "not headless"),
+    ("Service", "spec.publishNotReadyAddresses", False, "before it is ready"),
+    ("Service", "spec.selector.job-name", "other", "the Service selects"),
+    ("Service", "spec.ports.0.port", 19017, "port 19016 is not that of the Service"),
+    ("Service", "spec.ports.0.port", "many", "'many' is not of type 'integer'"),
+    ("Secret", "metadata.name", "other", "there is no secret"),
+    ("Secret", "datum", {}, "'datum' was unexpected"),
+    ("Secret", "stringData.secret", "a-secret-that-all-know", "not too short"),
+    ("JobSet", "apiVersion", "jobset.x-k8s.io/v1", "JobSet: jobset.x-k8s.io/v1"),
+    ("JobSet", "spec.networks", {}, "unknown fields ['networks']"),
+    ("JobSet", "spec.network.enableDNSHostnames", False, "no names"),
+    ("JobSet", "spec.network.subdomain", "other", "rank 0 is hcabench-rank-0-0.other"),
+    ("JobSet", "spec.replicatedJobs.0.replicas", 2, "the same indices"),
+    ("JobSet", OF_SET + "completions", 8, "completions 8"),
+    ("JobSet", OF_SET + "template.spec.container", [], "'container' was unexpected"),
+    ("JobSet", OF_SET + "template.spec.containers.0.image", 7, "7 is not of type 'string'"),
+    ("JobSet", OF_SET + "template.spec.volumes.0.persistentVolumeClaim.claimName", "x", "no claim x"),
+    ("MPIJob", "spec.slots", 1, "unknown fields ['slots']"),
+    ("MPIJob", "spec.slotsPerWorker", 2, "4 ranks, 4 workers"),
+    ("MPIJob", "spec.launcherCreationPolicy", "AtStartup", "does not wait for the workers"),
+    ("MPIJob", "spec.runPolicy.backoff", 1, "unknown fields ['backoff']"),
+    ("MPIJob", WORKER + "replicas", 5, "4 ranks, 5 workers"),
+    ("MPIJob", WORKER + "template.metadata.annotations", {}, "nor a secondary one"),
+    ("MPIJob", WORKER + "template.spec.containers.0.images", "x", "'images' was unexpected"),
+    ("MPIJob", WORKER + "template.spec.containers.0.readinessProbe.tcpSocket", None, "before its sshd"),
+    ("MPIJob", WORKER + "template.spec.containers.0.resources.limits", {"cpu": "4"}, "no RDMA resource"),
+    ("MPIJob", LAUNCHER + "args", ["fabric", "--rendezvous", "x"], "rank 0 is not at x"),
+    ("MPIJob", LAUNCHER + "command", ["mpirun", "-np", "4", "hcabench"], "does not pass HCABENCH_SECRET on"),
 )
 
 
@@ -260,20 +286,22 @@ def main(folder, table):
     try:
         check(documents, table)
         kinds = {document["kind"] for _, document in documents}
-        expect(kinds == {"Secret", "Service", "Job", "JobSet", "MPIJob"}, f"there are only {sorted(kinds)}")
+        expect(kinds == {"Secret", "Service", "Job", "JobSet", "MPIJob", "PersistentVolumeClaim"}, f"there are only {sorted(kinds)}")
         used = {name for file in files for name in re.findall(r"HCABENCH_[A-Z]+", file.read_text(encoding="utf-8"))}
         for name in re.findall(r'"(HCABENCH_[A-Z]+)"', table):
             expect(name in used, f"no manifest sets {name}")
     except Wrong as wrong:
         print(wrong, file=sys.stderr)
         return 1
-    for kind, path, value in DAMAGES:
+    for kind, path, value, words in DAMAGES:
+        refused = "not refused"
         try:
             check(damaged(documents, kind, path, value), table)
-        except Wrong:
-            continue
-        print(f"{kind}: {path} = {value!r}: this was not refused", file=sys.stderr)
-        return 1
+        except Wrong as wrong:
+            refused = str(wrong)
+        if words not in refused:
+            print(f"{kind}: {path} = {value!r}: '{words}' was expected: {refused}", file=sys.stderr)
+            return 1
     print(f"{len(documents)} manifests in {len(files)} files are valid; {len(DAMAGES)} damaged ones were refused")
     return 0
 

@@ -299,7 +299,7 @@ fn the_page_of_launchers_has_the_table_of_the_program() {
         let command = launcher.start.split_once("hcabench ");
         if let Some((_, words)) = command {
             // What a shell would replace has spaces.
-            let words = words.replace("$(", "").replace(')', "");
+            let words = words.replace("$(", "").replace([')', '\''], "");
             assert!(check_taken(launcher.title, &format!("hcabench {words}")));
         } else {
             let file = launcher.start.rsplit(' ').next().unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::program::{Ended, hcabench};
 use crate::testing::Has as _;
 use hcabench::launch::identity::launchers::{LAUNCHERS, Launcher};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A rank that has these variables and no other.
 fn rank(words: &str, variables: &[(&str, &str)]) -> Ended {
@@ -28,12 +28,13 @@ fn plan(words: &str, variables: &[(&str, &str)]) -> Value {
     serde_json::from_str(&ended.stdout).unwrap()
 }
 
-/// A launcher, its variables, the options that it needs, and the hosts where rank 0 is met.
+/// A launcher, its variables, the options that it needs, the hosts where rank 0 is met, job and step.
 type Started = (
     &'static str,
     &'static [(&'static str, &'static str)],
     &'static str,
     &'static [&'static str],
+    [&'static str; 2],
 );
 
 /// What real launchers have set in processes of theirs, without what does not matter here. Those of LSF, Flux, PALS and
@@ -52,6 +53,7 @@ const REAL: &[Started] = &[
         ],
         "",
         &["n1"],
+        ["2", "0"],
     ),
     (
         "openmpi",
@@ -71,6 +73,7 @@ const REAL: &[Started] = &[
         ],
         "",
         &["192.0.2.2", "fd00::2"],
+        ["746586113", ""],
     ),
     (
         "openmpi",
@@ -86,6 +89,7 @@ const REAL: &[Started] = &[
         ],
         "",
         &["vm"],
+        ["prterun-vm-16530@1", ""],
     ),
     (
         "pmix",
@@ -97,6 +101,7 @@ const REAL: &[Started] = &[
         ],
         "--ranks 4",
         &["vm"],
+        ["prterun-vm-16539@1", ""],
     ),
     (
         "pmi",
@@ -110,6 +115,7 @@ const REAL: &[Started] = &[
         ],
         "",
         &["127.0.0.1"],
+        ["", ""],
     ),
     (
         "flux",
@@ -124,6 +130,7 @@ const REAL: &[Started] = &[
         ],
         "--rendezvous n1",
         &["n1"],
+        ["f5FxiVgD", ""],
     ),
     (
         "pals",
@@ -137,6 +144,7 @@ const REAL: &[Started] = &[
         ],
         "--rendezvous x1000",
         &["x1000"],
+        ["17.head", "4f2d"],
     ),
     (
         "lsf",
@@ -150,18 +158,20 @@ const REAL: &[Started] = &[
         ],
         "",
         &["batch1", "h1"],
+        ["99", ""],
     ),
     (
         "kubernetes",
         &[
             ("JOB_COMPLETION_INDEX", "0"),
             ("HCABENCH_RANKS", "4"),
-            ("HCABENCH_RENDEZVOUS", "hcabench-0.hcabench:19016"),
+            ("HCABENCH_RENDEZVOUS", "hcabench-0.hcabench:19020"),
             ("HCABENCH_JOB", "hcabench"),
             ("HCABENCH_NODE", "worker1"),
         ],
         "",
         &["hcabench-0.hcabench"],
+        ["hcabench", ""],
     ),
 ];
 
@@ -171,13 +181,26 @@ fn under_each_launcher_rank_0_prints_the_plan_and_where_it_is_met() {
         let name = launcher.engine.name();
         assert!(REAL.iter().any(|(engine, ..)| *engine == name), "{name}");
     }
-    for (engine, variables, words, hosts) in REAL {
+    for (engine, variables, words, hosts, [job, step]) in REAL {
         let plan = plan(words, variables);
         assert_eq!(plan["ranks"], 4, "{engine}: {plan}");
-        assert_eq!(plan["job"]["engine"], *engine);
+        assert_eq!(
+            plan["job"],
+            json!({ "engine": engine, "job": job, "step": step })
+        );
         let met = plan["rendezvous"]["hosts"].as_array().unwrap();
-        let met: Vec<_> = met.iter().filter_map(Value::as_str).collect();
-        assert_eq!(&met[..hosts.len()], *hosts, "{engine}");
+        let mut met: Vec<_> = met.iter().filter_map(Value::as_str).collect();
+        if *engine == "kubernetes" {
+            // Its own name, by which it listens.
+            assert!(met.pop().is_some_and(|own| !hosts.contains(&own)));
+        }
+        assert_eq!(met, *hosts, "{engine}");
+        let port = plan["rendezvous"]["port"].as_u64().unwrap();
+        match *engine {
+            "kubernetes" => assert_eq!(port, 19_020),
+            "pmi" => assert_eq!(port, 19_016, "without a job"),
+            _ => assert!((20_000..32_000).contains(&port), "{engine}: {port}"),
+        }
         let text = rank(words, variables).expect(0).stdout;
         text.has(&["4 ranks", hosts[0], engine]);
     }
@@ -185,7 +208,7 @@ fn under_each_launcher_rank_0_prints_the_plan_and_where_it_is_met() {
 
 #[test]
 fn the_other_ranks_of_each_launcher_are_silent() {
-    for (engine, variables, words, _) in REAL {
+    for (engine, variables, words, ..) in REAL {
         let launcher = LAUNCHERS.iter().find(|it| it.engine.name() == *engine);
         let of_rank = |name| [launcher.unwrap().rank.name, "PMI_RANK", "PMIX_RANK"].contains(&name);
         let others: Vec<_> = (variables.iter())
@@ -238,6 +261,27 @@ fn two_launchers_that_contradict_each_other_are_named() {
         .has(&["FLUX_JOB_SIZE is 2", "OMPI_COMM_WORLD_SIZE is 4"]);
 }
 
+#[test]
+fn what_is_wrong_is_reported_by_every_rank_and_another_number_is_planned() {
+    // Of two nodes, whose first is not known.
+    let flux = |rank| {
+        [
+            ("FLUX_TASK_RANK", rank),
+            ("FLUX_JOB_SIZE", "4"),
+            ("FLUX_JOB_NNODES", "2"),
+        ]
+    };
+    for of_rank in ["0", "3"] {
+        let ended = rank("", &flux(of_rank)).expect(2);
+        ended.stderr.has(&["not given by flux", "flux hostlist"]);
+    }
+    let script = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
+    rank("", &script).expect(2).stderr.has(&["SLURM_STEP_ID"]);
+    for variables in [&script[..], &[], REAL[0].1] {
+        assert_eq!(plan("--ranks 512", variables)["ranks"], 512);
+    }
+}
+
 /// A real one, which `ci/setup test` installs. Slurm and Open MPI start ranks in the SoftRoCE machine (`ci/fabric`).
 #[test]
 fn hydra_starts_ranks_that_print_one_plan() {
@@ -251,6 +295,7 @@ fn hydra_starts_ranks_that_print_one_plan() {
         String::from_utf8_lossy(&ended.stdout),
         String::from_utf8_lossy(&ended.stderr),
     );
+    assert!(ended.status.success(), "{}: {errors}", ended.status);
     let plan: Value =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{errors}"));
     assert_eq!(plan["ranks"], 4);

@@ -158,16 +158,18 @@ fn launcher_text(identity: &Identity) -> String {
 
 /// Prints schedule and duration; of several ranks that a launcher has started, the first does.
 pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<u8> {
+    let found = arguments.identity(&machine_name().0);
+    let ranks = match (arguments.ranks, &found) {
+        (Some(ranks), Ok(_)) => ranks,
+        // What another number of ranks would take.
+        (Some(ranks), Err(error)) if error.is_by_number() => ranks,
+        (None, Ok(identity)) => identity.ranks,
+        (_, Err(error)) => return Err(UsageError(error.to_string()).into()),
+    };
     let by_launcher = Identity::rank_by_launcher(&environment);
     if arguments.rank.or(by_launcher).is_some_and(|rank| rank > 0) {
         return Ok(0);
     }
-    let found = arguments.identity(&machine_name().0);
-    let ranks = match (arguments.ranks, &found) {
-        (Some(ranks), _) => ranks,
-        (None, Ok(identity)) => identity.ranks,
-        (None, Err(error)) => return Err(UsageError(error.to_string()).into()),
-    };
     if ranks < 2 {
         return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
     }

@@ -1,15 +1,9 @@
 //! Where rank 0 may be, by the variables of launchers.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
-
 use super::launchers::{Engine, Hosts, HostsForm};
 use super::variables::{Place, Variables};
 use super::{IdentityError, Rendezvous, given};
 use crate::launch::node_list;
-
-/// A first line longer than this names no host.
-const LONGEST_NAME: u64 = 1024;
 
 impl Variables<'_> {
     /// Where rank 0 may be: the first node, and what else is known of hosts near it. Names of nodes need not be names of
@@ -37,7 +31,16 @@ impl Variables<'_> {
         }
         if hosts.is_empty() {
             let engine = place.job.engine.name();
-            return Err(IdentityError::NoHost { engine });
+            let example = match place.launcher {
+                Some(launcher) if launcher.engine == Engine::Flux => {
+                    "; in a job of Flux it is \"$(flux hostlist --nth=0 local)\""
+                }
+                Some(_) if self.text("PBS_NODEFILE").is_some() => {
+                    "; in a job of PBS it is \"$(head -n 1 \"$PBS_NODEFILE\")\", where mpiexec is started"
+                }
+                _ => "",
+            };
+            return Err(IdentityError::NoHost { engine, example });
         }
         if place.job.engine == Engine::Kubernetes && place.rank == 0 {
             hosts.push(hostname.to_owned());
@@ -62,7 +65,6 @@ fn named_by(
             nodes.into_iter().take(1).collect()
         }
         HostsForm::Address | HostsForm::HostAndPort => vec![value],
-        HostsForm::File => first_line(&value).into_iter().collect(),
         HostsForm::Slots => {
             let mut hosts: Vec<String> = Vec::new();
             for host in value.split_whitespace().step_by(2) {
@@ -78,18 +80,6 @@ fn named_by(
     })
 }
 
-/// The first word of a file. A file that is on another node only is not an error: the other ways remain.
-fn first_line(path: &str) -> Option<String> {
-    let file = File::open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut line = String::new();
-    let mut reader = BufReader::new(file.take(LONGEST_NAME));
-    reader.read_line(&mut line).ok()?;
-    line.split_whitespace().next().map(str::to_owned)
-}
-
 /// The addresses in `1234.0;tcp://192.0.2.2,198.51.100.2:36435;tcp6://[fd00::2]:41495`.
 fn addresses_of_mpirun(uri: &str) -> Vec<String> {
     let parts = uri.split(';').filter_map(|part| part.split_once("://"));
@@ -101,9 +91,13 @@ fn addresses_of_mpirun(uri: &str) -> Vec<String> {
         .collect()
 }
 
-/// The host in `prterun-HOST-PID@1`, in which it may have hyphens.
+/// The host in `prterun-HOST-PID@1` or `prte-HOST-PID@1`, in which it may have hyphens.
 fn host_of_prterun(namespace: &str) -> Option<String> {
-    let (host, process) = namespace.strip_prefix("prterun-")?.rsplit_once('-')?;
+    let (starter, rest) = namespace.split_once('-')?;
+    if !["prterun", "prte"].contains(&starter) {
+        return None;
+    }
+    let (host, process) = rest.rsplit_once('-')?;
     let (process, _) = process.split_once('@')?;
     let is_number = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
     (is_number && !host.is_empty()).then(|| host.to_owned())

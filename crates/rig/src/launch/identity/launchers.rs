@@ -46,14 +46,12 @@ pub enum HostsForm {
     Address,
     /// `HOST[:PORT]`.
     HostAndPort,
-    /// The path of a file with a host in each line, of which the first counts.
-    File,
     /// `hostA 4 hostB 4`: hosts with their slots. The first may be the node of the batch script, where no rank runs, so
     /// that two count.
     Slots,
     /// `1234.0;tcp://192.0.2.2,198.51.100.2:36435`: where mpirun is reached.
     MpirunUri,
-    /// `prterun-HOST-PID@1`: where prterun runs.
+    /// `prterun-HOST-PID@1`, or `prte-HOST-PID@1`: where prterun or prte runs.
     PrterunNamespace,
 }
 
@@ -144,13 +142,11 @@ const HYDRA_LOCAL: &str = "not documented; read by many programs";
 
 const FLUX: &str = "flux-environment(7), Job environment";
 
-const PALS: &str = "Slurm's plugin mpi/cray_shasta and Flux' cray_pals, which set the same";
+const PALS: &str = "set as well by Slurm's plugin mpi/cray_shasta and Flux' plugin cray_pals; HPE's pals.h was not looked \
+                    up";
+const PALS_SIZE: &str = "read by programs on Aurora and Polaris; HPE's pals.h was not looked up";
 const PBS: &str = "OpenPBS, qsub(1B), Environment variables; not looked up";
 const PBS_JOB: Variable = variable("PBS_JOBID", PBS, "");
-const PBS_NODES: Hosts = Hosts {
-    form: HostsForm::File,
-    variables: &[variable("PBS_NODEFILE", PBS, "")],
-};
 
 const LSF: &str = "LSF 10.1 documentation, Environment variables set for job execution";
 const JSRUN: &str = "PyTorch Lightning documentation, LSFEnvironment; not verified with IBM's documentation of jsrun";
@@ -191,8 +187,8 @@ pub const LAUNCHERS: &[Launcher] = &[
     Launcher {
         engine: Engine::Flux,
         title: "Flux",
-        start: "flux run -N8 -n8 hcabench fabric --rendezvous \"$(flux hostlist --nth=0 local)\" --inline --burst 200 \
-                --out fabric",
+        start: "flux run -N8 -n8 sh -c 'exec hcabench fabric --rendezvous \"$(flux hostlist --nth=0 local)\" --inline \
+                --burst 200 --out fabric'",
         surrounds: false,
         rank: variable("FLUX_TASK_RANK", FLUX, ""),
         ranks: &[variable("FLUX_JOB_SIZE", FLUX, "")],
@@ -204,9 +200,8 @@ pub const LAUNCHERS: &[Launcher] = &[
         step: &[],
         without_step: "",
         hosts: &[],
-        note: "Flux does not set the nodes of a job, so that a job of several nodes needs `--rendezvous`. In a script of \
-               flux batch or flux alloc, `flux hostlist local` lists the nodes. Flux sets `PMI_RANK` and `PMI_SIZE` as \
-               well, with the same values.",
+        note: "Flux does not set the nodes of a job, so that a job of several nodes needs `--rendezvous`: within the job \
+               `flux hostlist local` lists them. Flux sets `PMI_RANK` and `PMI_SIZE` as well, with the same values.",
     },
     Launcher {
         engine: Engine::OpenMpi,
@@ -233,7 +228,6 @@ pub const LAUNCHERS: &[Launcher] = &[
         hosts: &[
             SLURM_NODES,
             SLURM_LAUNCH_NODE,
-            PBS_NODES,
             LSF_HOSTS,
             Hosts {
                 form: HostsForm::MpirunUri,
@@ -245,8 +239,8 @@ pub const LAUNCHERS: &[Launcher] = &[
             },
             PRTERUN,
         ],
-        note: "Outside of Slurm, PBS and LSF only the host of mpirun is known: if rank 0 runs on another one, give \
-               `--rendezvous`.",
+        note: "Outside of Slurm and LSF only the host of mpirun is known, which in a job of PBS is the first node: if \
+               rank 0 runs on another one, give `--rendezvous`.",
     },
     Launcher {
         engine: Engine::Pals,
@@ -255,18 +249,24 @@ pub const LAUNCHERS: &[Launcher] = &[
                 --burst 200 --out fabric",
         surrounds: true,
         rank: variable("PALS_RANKID", PALS, ""),
-        ranks: &[variable("PMI_SIZE", PALS, "")],
+        ranks: &[variable(
+            "PMI_SIZE",
+            "set by PALS with its default, --pmi=cray",
+            "",
+        )],
         local_rank: Some(variable("PALS_LOCAL_RANKID", PALS, "")),
-        local_ranks: None,
+        local_ranks: Some(variable("PALS_LOCAL_SIZE", PALS_SIZE, "")),
         nodes: None,
         node: &[],
-        job: &[PBS_JOB, SLURM_JOB],
+        job: &[PBS_JOB],
         step: &[variable("PALS_APID", PALS, "")],
         without_step: "",
-        hosts: &[PBS_NODES, SLURM_NODES, SLURM_LAUNCH_NODE],
-        note: "PALS itself does not set the number of ranks (several programs look for `PALS_SIZE`, and report that it \
-               is never set): it is that of PMI, and with `--pmi=pmix` you give `--ranks`. The file that `PBS_NODEFILE` \
-               names need not exist on any node but the first, so that the command above gives `--rendezvous`.",
+        hosts: &[],
+        note: "PALS itself does not set the number of ranks (programs that look for `PALS_SIZE` report that it is never \
+               set): it is that of PMI, and with `--pmi=pmix` you give `--ranks`. The file that `PBS_NODEFILE` names is \
+               on the first node of the job, where the command above runs, and need not be on others: hcabench does not \
+               read it. In a step of Slurm, whose plugin mpi/cray_shasta sets the variables of PALS and of PMI, Slurm's \
+               count.",
     },
     Launcher {
         engine: Engine::Pmi,
@@ -283,10 +283,10 @@ pub const LAUNCHERS: &[Launcher] = &[
         job: &[SLURM_JOB, PBS_JOB, LSF_JOB],
         step: &[SLURM_STEP],
         without_step: "",
-        hosts: &[SLURM_NODES, SLURM_LAUNCH_NODE, PBS_NODES, LSF_HOSTS],
-        note: "Hydra sets neither hosts nor a job. On one host rank 0 is met at the loopback. In a job of Slurm, PBS or \
-               LSF the first node of the job is tried, elsewhere give `--rendezvous`, with a port if several of these \
-               run on one host. `SLURMD_NODENAME` counts only if the step has as many tasks as there are ranks, because \
+        hosts: &[SLURM_NODES, SLURM_LAUNCH_NODE, LSF_HOSTS],
+        note: "Hydra sets neither hosts nor a job. On one host rank 0 is met at the loopback. In a job of Slurm or LSF \
+               the first node of the job is tried, elsewhere give `--rendezvous`, with a port if several of these run \
+               on one host; in a job of PBS it is `--rendezvous \"$(head -n 1 \"$PBS_NODEFILE\")\"`. `SLURMD_NODENAME` counts only if the step has as many tasks as there are ranks, because \
                Hydra may pass one environment to all nodes.",
     },
     Launcher {
@@ -303,13 +303,7 @@ pub const LAUNCHERS: &[Launcher] = &[
         job: &[PMIX_NAMESPACE],
         step: &[],
         without_step: "",
-        hosts: &[
-            SLURM_NODES,
-            SLURM_LAUNCH_NODE,
-            PBS_NODES,
-            LSF_HOSTS,
-            PRTERUN,
-        ],
+        hosts: &[SLURM_NODES, SLURM_LAUNCH_NODE, LSF_HOSTS, PRTERUN],
         note: "No variable has the number of ranks: a client asks the server for it (`PMIX_JOB_SIZE`), and hcabench is \
                not a client. Give it as `--ranks`. Under `srun --mpi=pmix`, whose namespace begins with `slurm.pmix.`, \
                Slurm's variables count.",

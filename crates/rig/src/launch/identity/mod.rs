@@ -158,12 +158,26 @@ pub enum IdentityError {
     },
     /// A launcher does not report where rank 0 runs.
     #[error(
-        "the host of rank 0 is not given by {engine}; give all ranks the same --rendezvous HOST[:PORT]"
+        "the host of rank 0 is not given by {engine}; give all ranks the same --rendezvous HOST[:PORT]{example}"
     )]
     NoHost {
         /// What started it.
         engine: &'static str,
+        /// Where the host is found.
+        example: &'static str,
     },
+}
+
+impl IdentityError {
+    /// Whether the process is not one of as many ranks as `--ranks` sets, or of none.
+    pub fn is_by_number(&self) -> bool {
+        match self {
+            IdentityError::Unknown => true,
+            IdentityError::Missing { missing, .. } => ["--rank", "SLURM_STEP_ID"].contains(missing),
+            IdentityError::Contradiction { second, .. } => *second == "--ranks",
+            IdentityError::Value { .. } | IdentityError::NoHost { .. } => false,
+        }
+    }
 }
 
 impl Identity {

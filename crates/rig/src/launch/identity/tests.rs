@@ -284,6 +284,11 @@ fn an_option_gives_the_number_that_a_launcher_does_not_set() {
     assert_eq!((identity.rank, identity.ranks), (1, 8));
     assert_eq!(identity.node, "n7");
     assert_eq!(identity.rendezvous.hosts, ["login-2"]);
+    let by_daemon: &[(&str, &str)] = &[("PMIX_NAMESPACE", "prte-n1-7@3")];
+    let identity = found(&eight, &[by_daemon, pmix]).unwrap();
+    assert_eq!(identity.rendezvous.hosts, ["n1"]);
+    let other: &[(&str, &str)] = &[("PMIX_NAMESPACE", "other-n1-7@3")];
+    found(&eight, &[other, pmix]).refused(&["not given by pmix"]);
     let index: &[(&str, &str)] = &[
         ("JOB_COMPLETION_INDEX", "0"),
         ("HCABENCH_RENDEZVOUS", "fabric-0.fabric:19016"),
@@ -360,7 +365,7 @@ fn ranks_of_one_node_meet_at_the_loopback() {
 }
 
 #[test]
-fn hosts_of_lsf_and_pbs_are_those_of_the_job() {
+fn hosts_of_lsf_are_those_of_the_job_and_pbs_is_asked_for_its_own() {
     let jsrun: &[(&str, &str)] = &[
         ("JSM_NAMESPACE_RANK", "1"),
         ("JSM_NAMESPACE_SIZE", "4"),
@@ -374,28 +379,84 @@ fn hosts_of_lsf_and_pbs_are_those_of_the_job() {
     assert_eq!(identity.job, job(Engine::Lsf, "99", ""));
     assert_eq!(identity.rendezvous.hosts, ["batch2", "h36n03"]);
 
-    let file = crate::testing::temporary("nodes");
-    std::fs::write(&file, "x1001c0s7b0n0.hsn\nx1001c0s7b0n1.hsn\n").unwrap();
-    let path = file.to_str().unwrap();
-    let pals = |path: &str| {
-        let set = [
-            ("PALS_RANKID", "1"),
-            ("PALS_APID", "a1"),
-            ("PMI_RANK", "1"),
-            ("PMI_SIZE", "2"),
-            ("PBS_JOBID", "7.head"),
-            ("PBS_NODEFILE", path),
-        ];
-        by(&[&set])
-    };
-    let identity = pals(path).unwrap();
+    let pals: &[(&str, &str)] = &[
+        ("PALS_RANKID", "1"),
+        ("PALS_APID", "a1"),
+        ("PMI_RANK", "1"),
+        ("PMI_SIZE", "2"),
+        ("PBS_JOBID", "7.head"),
+    ];
+    let of_pbs: &[(&str, &str)] = &[("PBS_NODEFILE", "/var/spool/aux/7.head")];
+    by(&[pals, of_pbs]).refused(&["not given by pals", "$(head -n 1 \"$PBS_NODEFILE\")"]);
+    by(&[pals]).refused(&["not given by pals", "--rendezvous"]);
+    let identity = found(&head(None), &[pals, of_pbs]).unwrap();
     assert_eq!(identity.job, job(Engine::Pals, "7.head", "a1"));
-    assert_eq!(identity.rendezvous.hosts, ["x1001c0s7b0n0.hsn"]);
-    // On all nodes but the first it need not be there.
-    pals("/not/there").refused(&["not given by pals", "--rendezvous"]);
-    pals("/").refused(&["not given by pals"]);
-    std::fs::write(&file, "").unwrap();
-    pals(path).refused(&["not given by pals"]);
+}
+
+/// srun on a Cray sets the variables of PALS and PMI.
+#[test]
+fn a_step_of_slurm_is_one_also_where_its_plugin_sets_those_of_pals() {
+    let shasta: &[(&str, &str)] = &[
+        ("PALS_RANKID", "2"),
+        ("PALS_APID", "812.3"),
+        ("PALS_LOCAL_RANKID", "0"),
+    ];
+    let pmi: &[(&str, &str)] = &[("PMI_RANK", "2"), ("PMI_SIZE", "4")];
+    for set in [&[SLURM, shasta][..], &[SLURM, shasta, pmi]] {
+        let identity = by(set).unwrap();
+        assert_eq!(identity.job, job(Engine::Slurm, "812", "3"));
+        assert_eq!((identity.rank, identity.ranks), (2, 4));
+        assert_eq!(identity.node, "n5");
+        assert_eq!(identity.rendezvous.hosts, ["n3", "192.0.2.9"]);
+    }
+    // Hydra has started its proxies by this srun.
+    let hydra: &[(&str, &str)] = &[("PMI_RANK", "5"), ("PMI_SIZE", "8")];
+    let identity = by(&[SLURM, shasta, hydra]).unwrap();
+    assert_eq!((identity.rank, identity.job.engine), (5, Engine::Pmi));
+}
+
+#[test]
+fn mpirun_and_hydra_in_a_batch_script_of_slurm_count() {
+    let script: &[(&str, &str)] = &[
+        ("SLURM_PROCID", "0"),
+        ("SLURM_NTASKS", "4"),
+        ("SLURM_JOB_ID", "812"),
+        ("SLURM_JOB_NODELIST", "n[3-6]"),
+    ];
+    let identity = by(&[script, OPEN_MPI]).unwrap();
+    assert_eq!((identity.rank, identity.ranks), (1, 8));
+    assert_eq!(identity.rendezvous.hosts[0], "n3");
+    let hydra: &[(&str, &str)] = &[("PMI_RANK", "2"), ("PMI_SIZE", "4")];
+    let identity = by(&[script, hydra]).unwrap();
+    assert_eq!(identity.job, job(Engine::Pmi, "812", ""));
+    assert_eq!(identity.rank, 2);
+}
+
+/// salloc has started a shell as a step, whose PMI variables mpirun passes on; a daemon is another process of Slurm.
+#[test]
+fn what_the_step_of_a_shell_has_set_does_not_contradict_mpirun() {
+    let stale: &[(&str, &str)] = &[("PMI_RANK", "0"), ("PMI_SIZE", "1")];
+    let daemon: &[(&str, &str)] = &[
+        ("SLURM_PROCID", "2"),
+        ("SLURM_STEP_ID", "1"),
+        ("SLURM_STEP_NUM_TASKS", "4"),
+        ("SLURM_JOB_ID", "812"),
+        ("SLURM_STEP_NODELIST", "n[3-6]"),
+    ];
+    let identity = by(&[OPEN_MPI, stale, daemon]).unwrap();
+    assert_eq!((identity.rank, identity.ranks), (1, 8));
+    assert_eq!(identity.job.engine, Engine::OpenMpi);
+    // Without Slurm, the two contradict each other.
+    by(&[OPEN_MPI, stale]).refused(&["OMPI_COMM_WORLD_RANK is 1", "PMI_RANK is 0"]);
+}
+
+#[test]
+fn srun_that_sets_pmi_gives_the_same_ranks_by_either() {
+    let pmi2: &[(&str, &str)] = &[("PMI_RANK", "2"), ("PMI_SIZE", "4")];
+    let identity = by(&[SLURM, pmi2]).unwrap();
+    assert_eq!((identity.rank, identity.ranks), (2, 4));
+    assert_eq!(identity.node, "n5");
+    assert_eq!(identity.rendezvous, by(&[SLURM]).unwrap().rendezvous);
 }
 
 #[test]

@@ -98,11 +98,27 @@ impl Variables<'_> {
 
     /// The launchers that have set a rank, the one that counts first.
     fn present(&self) -> impl Iterator<Item = &'static Launcher> {
-        let by_srun = self.pmix_of_slurm();
+        let by_srun = self.set_by_srun();
         (LAUNCHERS.iter()).filter(move |launcher| {
-            let replaced = launcher.engine == Engine::Pmix && by_srun;
-            !replaced && self.text(launcher.rank.name).is_some()
+            !by_srun.contains(&launcher.engine) && self.text(launcher.rank.name).is_some()
         })
+    }
+
+    /// The other launchers whose variables srun has set, by its plugins. The same for all ranks of a step.
+    fn set_by_srun(&self) -> Vec<Engine> {
+        let mut set = Vec::new();
+        if self.pmix_of_slurm() {
+            set.push(Engine::Pmix);
+        }
+        let value = |name: &str| self.text(name);
+        // mpi/cray_shasta: PALS itself runs in jobs of PBS.
+        if value("SLURM_STEP_ID").is_some() && value("PALS_RANKID").is_some() {
+            set.push(Engine::Pals);
+            if value("PMI_SIZE") == value("SLURM_STEP_NUM_TASKS") {
+                set.push(Engine::Pmi);
+            }
+        }
+        set
     }
 
     /// Whether Slurm is the PMIx server of this process: its namespace has job and step.
@@ -194,10 +210,16 @@ impl Variables<'_> {
             if is_of_daemons {
                 continue;
             }
+            // mpirun was started in a step of Slurm, which has set the variables of PMI for the step.
+            let is_of_slurm = other.engine == Engine::Pmi && self.text("SLURM_JOB_ID").is_some();
+            let its_ranks = self.first_number(other.ranks)?;
+            if is_of_slurm && its_ranks.is_some_and(|its_ranks| its_ranks.1 != ranks.1) {
+                continue;
+            }
             if its_rank.1 != rank.1 {
                 return Err(contradiction(rank, its_rank));
             }
-            match self.first_number(other.ranks)? {
+            match its_ranks {
                 Some(its_ranks) if its_ranks.1 != ranks.1 => {
                     return Err(contradiction(ranks, its_ranks));
                 }
