@@ -119,7 +119,7 @@ Examples:
   hcabench fabric --ranks 512 --dry-run
       How many pairs and how long, without a device
   hcabench fabric --rank 0 --ranks 2 --rendezvous node1 --out pair
-      Without an engine: the same on the other host, with --rank 1";
+      Without a launcher: the same on the other host, with --rank 1";
 
 pub(crate) const SERVE: &str = "\
 Examples:

@@ -104,7 +104,7 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
-    /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
+    /// Measure between all pairs of ranks that a launcher started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable

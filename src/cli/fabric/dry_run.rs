@@ -8,8 +8,10 @@ use super::FabricArguments;
 use crate::arguments::UsageError;
 use crate::bench::hca::plan::Point;
 use crate::driver::dry_run::time_in_words;
-use crate::launch::identity::{Identity, Options, environment};
+use crate::host::machine_name::machine_name;
+use crate::launch::identity::{Engine, Identity, Rendezvous, environment};
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
+use crate::results::text::printable;
 use crate::terminal::output::{print_as, terminal_width};
 use crate::terminal::table::{Column, Table};
 
@@ -143,26 +145,47 @@ impl DryRunPlan {
     }
 }
 
-/// Prints schedule and duration; of several ranks that an engine has started, the first does.
+/// The launcher by which the ranks would find each other, and where.
+fn launcher_text(identity: &Identity) -> String {
+    let Rendezvous { hosts, port } = &identity.rendezvous;
+    let hosts: Vec<_> = hosts.iter().map(|host| printable(host)).collect();
+    format!(
+        "job {}; rank 0 is met at {}, port {port}\n",
+        identity.job,
+        hosts.join(" or "),
+    )
+}
+
+/// Prints schedule and duration; of several ranks that a launcher has started, the first does.
 pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<u8> {
-    let by_engine = Identity::find(&Options::default(), &environment, "here").ok();
-    let rank = arguments.rank.or(by_engine.map(|engine| engine.rank));
-    if rank.is_some_and(|rank| rank > 0) {
+    let found = arguments.identity(&machine_name().0);
+    let ranks = match (arguments.ranks, &found) {
+        (Some(ranks), Ok(_)) => ranks,
+        // What another number of ranks would take.
+        (Some(ranks), Err(error)) if error.is_by_number() => ranks,
+        (None, Ok(identity)) => identity.ranks,
+        (_, Err(error)) => return Err(UsageError(error.to_string()).into()),
+    };
+    let by_launcher = Identity::rank_by_launcher(&environment);
+    if arguments.rank.or(by_launcher).is_some_and(|rank| rank > 0) {
         return Ok(0);
     }
-    let ranks = match arguments.ranks {
-        Some(ranks) => ranks,
-        None => {
-            let found = arguments.identity("here");
-            found.map_err(|error| UsageError(error.to_string()))?.ranks
-        }
-    };
     if ranks < 2 {
         return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
     }
     let planned = DryRunPlan::new(ranks, arguments, point);
+    let by_launcher = found
+        .ok()
+        .filter(|identity| identity.job.engine != Engine::Options);
+    let mut document = planned.document();
+    if let Some(identity) = &by_launcher {
+        document["job"] = json!(identity.job);
+        document["rendezvous"] =
+            json!({ "hosts": identity.rendezvous.hosts, "port": identity.rendezvous.port });
+    }
     let json = arguments.hca.output.json;
-    print_as(json, &planned.document(), || planned.text()).map(|()| 0)
+    let text = || planned.text() + &by_launcher.as_ref().map_or_else(String::new, launcher_text);
+    print_as(json, &document, text).map(|()| 0)
 }
 
 #[cfg(test)]

@@ -73,17 +73,17 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub group: Option<PathBuf>,
 
-    /// Set the number of this process among all, from 0 [default: from the engine]
+    /// Set the number of this process among all, from 0 [default: from the launcher]
     #[arg(long, value_name = "N",
           value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub rank: Option<u32>,
 
-    /// Set the number of processes [default: from the engine]
+    /// Set the number of processes [default: from the launcher]
     #[arg(long, value_name = "N",
           value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
-    /// Set the host of rank 0, with a TCP port if the engine provides none
+    /// Set the host of rank 0, with a TCP port if the launcher provides none
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
     pub rendezvous: Option<String>,
 

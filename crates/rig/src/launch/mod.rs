@@ -6,7 +6,7 @@
 //! | `sealing` | the handshake and the frames of a connection with a secret |
 //! | `wire` | lines of JSON over TCP, each step with a time limit |
 //! | `node_list` | lists of nodes as Slurm writes them |
-//! | `identity` | who a process is among them: rank, ranks, node, job, where rank 0 is met |
+//! | `identity` | who a process is among them, by its launcher: rank, ranks, node, job, where rank 0 is met |
 //! | `schedule` | which pairs measure at once, and how long all of it takes |
 //! | `message` | the messages between rank 0 and the ranks |
 //! | `error` | why processes cannot measure together |
