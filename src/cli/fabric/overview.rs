@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::FabricArguments;
+use super::distances::endpoint;
 use super::kept::{Ends, RowFigures};
-use crate::arguments::UsageError;
 use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::{Fit, median, polish};
 use crate::bench::fabric::suspects::{Remeasurements, choose};
-use crate::bench::fabric::tiers::{TierSource, Tiers};
+use crate::bench::fabric::tiers::{TierFile, TierSource, Tiers};
 use crate::launch::conductor::Conductor;
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
@@ -33,36 +33,32 @@ impl FabricFacts {
     }
 }
 
-/// The tiers, by the user's file `groups`, else by the engine.
+/// The tiers, by the user's file, else by the engine.
 pub(super) fn known(
     arguments: &FabricArguments,
-    groups: Option<String>,
+    file: Option<&TierFile>,
     conductor: &Conductor,
-) -> anyhow::Result<FabricFacts> {
+) -> FabricFacts {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
         .max()
         .unwrap_or(0) as usize;
-    let mut hosts: Vec<String> = (0..ranks).map(|rank| format!("rank{rank}")).collect();
+    let mut there = vec![None; ranks];
     let mut addresses = vec![None; ranks];
-    for (hello, _) in conductor.members() {
-        hosts[hello.rank as usize] = hello.node.clone();
+    for (hello, prepared) in conductor.members() {
+        there[hello.rank as usize] = Some(endpoint(&hello.node, prepared));
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = groups.map_or(TierSource::Addresses(addresses), TierSource::Groups);
-    let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
-        let file = arguments
-            .group
-            .as_ref()
-            .map_or(String::new(), |file| file.display().to_string());
-        UsageError(format!("--group {file}: {error}"))
-    })?;
-    Ok(FabricFacts {
-        tiers,
+    let source = match file {
+        Some(file) => TierSource::File(file.clone()),
+        None => TierSource::Addresses(addresses),
+    };
+    FabricFacts {
+        tiers: Tiers::of_ranks(&there, &source),
         drift: arguments.hca.between.drift() > 0,
         seed: arguments.hca.seed,
-    })
+    }
 }
 
 /// What was measured.
@@ -72,6 +68,8 @@ pub(super) struct FabricMeasurements<'a> {
     pub(super) kept: &'a RowFigures,
     pub(super) again: Option<&'a RowFigures>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
+    /// The others with which a rank was to be measured.
+    pub(super) partners: &'a dyn Fn(usize) -> u32,
     /// Whether all was measured.
     pub(super) is_whole: bool,
 }
@@ -102,9 +100,7 @@ impl Matrices {
             of(&columns::ONE_WAY_P50_HIGH),
         );
         let both = |combine: fn(f64, f64) -> f64| {
-            Matrix::of(low.nodes(), |from, to| {
-                Some(combine(low.get(from, to)?, high.get(from, to)?))
-            })
+            low.alike(|from, to| Some(combine(low.get(from, to)?, high.get(from, to)?)))
         };
         Matrices {
             half: of(&columns::HALF_P50),

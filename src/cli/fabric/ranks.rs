@@ -43,6 +43,11 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     let identity = arguments
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
+    // What rank 0 refuses, it refuses before anything else.
+    let place = match identity.rank {
+        0 => Some(FabricOutput::find(arguments, &identity)?),
+        _ => None,
+    };
     let asked = arguments.hca.between.config();
     let words = of_all(crate::arguments::expanded_arguments());
     let settings = json!({ "arguments": words, "drift": asked.drift });
@@ -50,12 +55,12 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     let serves = serve_others(&pair, arguments.bind)?;
     let cpus = current_affinity()?.to_string();
     let hello = Hello::new(&identity, settings, (boot_id, cpus), serves);
-    if identity.rank > 0 {
+    let Some(place) = place else {
         let agent = Agent::meet(&identity.rendezvous, &hello, GATHERING)?;
         agent.attend(&mut &*pair)?;
         return Ok(0);
-    }
-    lead(arguments, &identity, hello, pair)
+    };
+    lead(arguments, &identity, &place, (hello, pair))
 }
 
 /// The command line without what differs from rank to rank.
@@ -125,10 +130,9 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
 fn lead(
     arguments: &FabricArguments,
     identity: &Identity,
-    hello: Hello,
-    pair: Arc<PairEnd>,
+    place: &FabricOutput,
+    (hello, pair): (Hello, Arc<PairEnd>),
 ) -> anyhow::Result<u8> {
-    let place = FabricOutput::find(arguments, identity)?;
     let listener = rendezvous::listen(&identity.rendezvous).map_err(exit_error)?;
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
@@ -141,7 +145,7 @@ fn lead(
         measure: arguments.pair_timeout,
         ..Limits::default()
     };
-    let code = conduct(arguments, identity, &place, (listener, terms, limits))?;
+    let code = conduct(arguments, identity, place, (listener, terms, limits))?;
     // It ends on command, unless its device keeps it.
     let until = Instant::now() + LEAVING;
     while !agent.is_finished() && Instant::now() < until {

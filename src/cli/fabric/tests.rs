@@ -254,6 +254,54 @@ fn a_file_of_groups_that_is_not_there_is_refused_before_ranks_come() {
     assert!(error.is::<UsageError>(), "{error}");
     error.to_string().has(&[&format!("--group {groups}: ")]);
     assert!(!Path::new(&out).exists());
+    for text in [
+        "SwitchName=a Nodes=n0\nSwitchName=b Node=n1\n",
+        "\nn0 leaf\n",
+    ] {
+        fs::write(&groups, text).unwrap();
+        let (ended, _) = run(&["--out", &out, "--topology", &groups], 4, ALONE, None);
+        let error = ended.unwrap_err();
+        assert!(error.is::<UsageError>(), "{error}");
+        let expected = format!("--topology {groups}: line 2: ");
+        error.to_string().has(&[&expected, "SwitchName=NAME"]);
+        assert!(!Path::new(&out).exists());
+    }
+}
+
+#[test]
+fn pairs_are_judged_within_the_tiers_of_the_topology_and_others_are_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, conf) = (path("out"), path("topology.conf"));
+    fs::write(
+        &conf,
+        "SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=c Switches=a,b\n",
+    )
+    .unwrap();
+    let (ended, _) = run(&["--out", &out, "--topology", &conf], 6, "n", None);
+    assert_eq!(ended.unwrap(), 0);
+    let out = Path::new(&out);
+    let both = ["tier", "verdict"];
+    assert_eq!(cells(out, "n0-to-n2", &both), ["leaf", "ok"]);
+    assert_eq!(cells(out, "n0-to-n3", &both), ["up-1", "ok"]);
+    for pair in ["n0-to-n5", "n5-to-n3"] {
+        assert_eq!(cells(out, pair, &both), ["unknown", "not-judged"], "{pair}");
+    }
+    let nodes = text(out, columns::NODES);
+    let node = nodes.lines().find(|row| row.starts_with("n5,")).unwrap();
+    assert!(node.contains(",not-judged,"), "{node}");
+    let document: Value = serde_json::from_str(&text(out, columns::FABRIC)).unwrap();
+    let expected = serde_json::json!({
+        "source": "topology.conf", "file": conf, "unknown": ["n5"],
+        "pairs": { "leaf": 4, "up-1": 6, "unknown": 5 },
+    });
+    assert_eq!(document["tiers"], expected);
+    let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+    let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+    lines.join("\n").has(&[
+        "the tier of n5 is unknown",
+        "topology.conf does not name them",
+    ]);
 }
 
 #[test]
@@ -278,6 +326,64 @@ fn a_slow_pair_is_measured_again_beside_others() {
     );
     let slow = pairs.lines().find(|row| row.starts_with("n4-to-n1,"));
     assert!(slow.unwrap().contains(",suspect,"), "{pairs}");
+}
+
+#[test]
+fn a_sample_measures_as_many_partners_of_each_rank_and_goes_on_with_the_same_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let path = out.display().to_string();
+    let options = ["--partners", "3"];
+    let schedule = Schedule::new(8, Concurrency::Together);
+    let schedule = schedule.with(partners("3").unwrap(), 1);
+    let pairs: Vec<Pair> = schedule.batches().flatten().collect();
+    let bad = (1, pairs[5]);
+    let (ended, measured) = run(
+        &[&["--out", &path][..], &options].concat(),
+        8,
+        "n",
+        Some(bad),
+    );
+    ended.unwrap_err();
+    assert_eq!(measured.len(), 24);
+    // As rank 0 leaves it that is killed while it writes a row of the second round.
+    let rows = text(&out, RUNS);
+    let kept: Vec<&str> = rows.split_inclusive('\n').take(1 + 24 + 8).collect();
+    fs::write(out.join(RUNS), format!("{}n0-to-n", kept.concat())).unwrap();
+    let again = [&["--resume", &path][..], &options].concat();
+    let (ended, again) = run(&again, 8, "n", None);
+    assert_eq!(ended.unwrap(), 0);
+    assert!((8..=9).contains(&again.len()), "{again:?}");
+    assert!(
+        again
+            .iter()
+            .all(|(round, pair)| *round == 1 && pairs.contains(pair))
+    );
+    assert!(!out.join(MARK).exists());
+    assert_eq!(text(&out, RUNS).lines().count(), 1 + 48);
+    let rows = text(&out, columns::PAIRS);
+    assert_eq!(rows.lines().count(), 1 + 24);
+    for pair in &pairs {
+        let [low, high] = pair.ranks();
+        assert!(rows.contains(&format!("\nn{low}-to-n{high},")), "{pair}");
+        assert!(rows.contains(&format!("\nn{high}-to-n{low},")), "{pair}");
+    }
+    let nodes = text(&out, columns::NODES);
+    assert!(
+        nodes.lines().skip(1).all(|row| row.contains(",6,0,")),
+        "{nodes}"
+    );
+    let summary = text(&out, "summary.csv");
+    summary.has(&["fabric,56,24,"]);
+    let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+    let schedule = &document["schedule"];
+    let said = ["partners", "pairs", "seed"].map(|name| schedule[name].as_u64().unwrap());
+    assert_eq!(said, [3, 12, 1]);
+    let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+    let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+    lines
+        .join("\n")
+        .has(&["each rank was measured with 3 of 7 others"]);
 }
 
 fn cells(folder: &Path, pair: &str, columns: &[&str]) -> Vec<String> {

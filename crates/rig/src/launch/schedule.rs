@@ -3,6 +3,9 @@
 //! All pairs of N ranks are N - 1 rounds of N/2 disjoint ones (N rounds if N is odd, in each of which one rank rests),
 //! by the circle method: one rank stays, the others turn around it. A round and its pairs follow from numbers, so that
 //! nothing is stored of them, whatever N is. Both directions of a pair are measured in its turn.
+//!
+//! A sample takes some of the rounds, drawn at random: each rank then measures with as many others as all the rest do, and
+//! each pair is as likely as any other to be among them.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,6 +13,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::pacing::SplitMix64;
 
 /// Two ranks, the lower one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,17 +104,88 @@ impl fmt::Display for Concurrency {
     }
 }
 
-/// All pairs of this many ranks.
+/// With how many others each rank measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partners {
+    /// With all.
+    All,
+    /// With this many, or all if there are no more.
+    AtMost(NonZeroU32),
+}
+
+impl fmt::Display for Partners {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Partners::All => formatter.write_str("all"),
+            Partners::AtMost(count) => count.fmt(formatter),
+        }
+    }
+}
+
+/// All pairs of this many ranks, or a sample of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     ranks: u32,
     concurrency: Concurrency,
+    /// As many rounds, and by which seed they are drawn; none for all.
+    sample: Option<(u32, u64)>,
 }
 
 impl Schedule {
-    /// Of `ranks`, 2 or more.
+    /// All pairs of `ranks`, 2 or more.
     pub fn new(ranks: u32, concurrency: Concurrency) -> Self {
-        Schedule { ranks, concurrency }
+        Schedule {
+            ranks,
+            concurrency,
+            sample: None,
+        }
+    }
+
+    /// The same with fewer partners for each rank, drawn by the seed.
+    #[must_use]
+    pub fn with(mut self, partners: Partners, seed: u64) -> Self {
+        self.sample = match partners {
+            Partners::AtMost(count) if count.get() < self.rounds() => Some((count.get(), seed)),
+            _ => None,
+        };
+        self
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(self) -> u32 {
+        self.ranks
+    }
+
+    /// The partners of each rank, where they are not all others. With an odd number of ranks some have one less.
+    pub fn sampled(self) -> Option<u32> {
+        self.sample.map(|(count, _)| count)
+    }
+
+    /// The partners of a rank.
+    pub fn partners_of(self, rank: u32) -> u32 {
+        match self.sample {
+            None => self.ranks.saturating_sub(1),
+            // Of an odd number each rests in the round of its own number.
+            Some((count, _)) => {
+                let rests = self.ranks % 2 == 1 && self.measured_rounds().contains(&rank);
+                count - u32::from(rests)
+            }
+        }
+    }
+
+    /// The rounds that are measured, in order.
+    fn measured_rounds(self) -> Vec<u32> {
+        let mut rounds: Vec<u32> = (0..self.rounds()).collect();
+        if let Some((count, seed)) = self.sample {
+            let mut numbers = SplitMix64::new(seed);
+            for place in 0..count as usize {
+                let left = (rounds.len() - place) as u64;
+                rounds.swap(place, place + (numbers.draw() % left) as usize);
+            }
+            rounds.truncate(count as usize);
+            rounds.sort_unstable();
+        }
+        rounds
     }
 
     /// How many there are on the circle: with an odd number, one more, which does not exist.
@@ -122,9 +198,18 @@ impl Schedule {
         self.places().saturating_sub(1)
     }
 
-    /// All pairs.
+    /// The pairs that are measured.
     pub fn pairs(self) -> u64 {
+        self.rounds_to_measure() * u64::from(self.ranks / 2)
+    }
+
+    /// All pairs, in the sample or not.
+    pub fn all_pairs(self) -> u64 {
         u64::from(self.ranks) * u64::from(self.ranks.saturating_sub(1)) / 2
+    }
+
+    fn rounds_to_measure(self) -> u64 {
+        u64::from(self.sample.map_or(self.rounds(), |(count, _)| count))
     }
 
     /// The disjoint pairs of a round.
@@ -153,7 +238,7 @@ impl Schedule {
 
     /// What is measured at once, one after the other. Nothing is stored of it.
     pub fn batches(self) -> impl Iterator<Item = Vec<Pair>> {
-        (0..self.rounds()).flat_map(move |round| {
+        self.measured_rounds().into_iter().flat_map(move |round| {
             let pairs: Vec<Pair> = self.round(round).collect();
             let size = self.concurrency.of(pairs.len() as u64);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -164,7 +249,7 @@ impl Schedule {
     /// How many those are.
     pub fn batch_count(self) -> u64 {
         let of_a_round = u64::from(self.ranks / 2);
-        u64::from(self.rounds()) * of_a_round.div_ceil(self.concurrency.of(of_a_round))
+        self.rounds_to_measure() * of_a_round.div_ceil(self.concurrency.of(of_a_round))
     }
 
     /// How long all pairs take, if each takes that long.
@@ -284,6 +369,53 @@ mod tests {
         let last: Vec<Pair> = schedule.round(schedule.rounds() - 1).collect();
         assert_eq!(last.len(), 1 << 15);
         assert_disjoint(&last);
+    }
+
+    #[test]
+    fn a_sample_gives_each_rank_as_many_partners_and_each_pair_the_same_chance() {
+        for ranks in [8, 9, 64, 65] {
+            let sample = |count: u32, seed| {
+                all(ranks).with(Partners::AtMost(NonZeroU32::new(count).unwrap()), seed)
+            };
+            for count in [1, 3, 6] {
+                let schedule = sample(count, 7);
+                let pairs: Vec<Pair> = schedule.batches().flatten().collect();
+                assert_eq!(pairs.len() as u64, schedule.pairs());
+                assert_eq!(schedule.batches().count() as u64, schedule.batch_count());
+                assert_eq!(pairs.iter().collect::<HashSet<_>>().len(), pairs.len());
+                for rank in 0..ranks {
+                    let with = pairs
+                        .iter()
+                        .filter(|pair| pair.ranks().contains(&rank))
+                        .count();
+                    assert_eq!(with as u32, schedule.partners_of(rank), "{rank} of {ranks}");
+                    assert!((count - 1..=count).contains(&(with as u32)));
+                }
+                // The same seed draws the same, and what is missing of it fits into as many batches.
+                assert_eq!(
+                    pairs,
+                    sample(count, 7).batches().flatten().collect::<Vec<_>>()
+                );
+                assert!(schedule.batches_of(pairs).len() as u64 <= schedule.batch_count());
+            }
+            assert_eq!(sample(ranks, 7), all(ranks));
+            assert_eq!(all(ranks).with(Partners::All, 7).sampled(), None);
+            let mut counts = std::collections::BTreeMap::new();
+            for seed in 0..2000 {
+                for pair in sample(2, seed).batches().flatten() {
+                    *counts.entry(pair).or_insert(0_u32) += 1;
+                }
+            }
+            let expected = 2000.0 * 2.0 / f64::from(all(ranks).rounds());
+            assert_eq!(counts.len() as u64, all(ranks).all_pairs());
+            for (pair, count) in counts {
+                let beyond = (f64::from(count) - expected) / expected.sqrt();
+                assert!(
+                    beyond.abs() < 5.0,
+                    "{pair} of {ranks}: {count}, not {expected}"
+                );
+            }
+        }
     }
 
     #[test]

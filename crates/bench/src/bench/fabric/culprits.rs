@@ -299,7 +299,7 @@ impl Errors {
             let measured = evidence.values.get(from, to);
             measured.map(|_| errors.get(from, to).unwrap_or(f64::INFINITY))
         };
-        let others = |node: usize| (0..nodes).filter(move |&other| other != node);
+        let others = |node: usize| evidence.values.pairs().of(node);
         let middle = |errors: Vec<f64>| median(errors).unwrap_or(f64::INFINITY);
         let of = |node: usize| {
             let sent = others(node).filter_map(|to| error(node, to)).collect();

@@ -34,6 +34,8 @@ pub struct Fit {
     pub ingress: Vec<Option<f64>>,
     /// What is left of each pair.
     pub rest: Matrix,
+    /// The figures of pairs whose tier is unknown, which are not taken apart, where there are such tiers.
+    pub set_aside: Option<Matrix>,
     /// The standard deviation of what is left, robustly.
     pub deviation: f64,
 }
@@ -85,19 +87,14 @@ impl Fit {
             };
             effects.iter().enumerate().map(score).collect()
         };
-        let sent = |node: usize| {
-            (0..nodes)
-                .filter(|&to| self.rest.get(node, to).is_some())
-                .count()
-        };
-        let taken = |node: usize| {
-            (0..nodes)
-                .filter(|&it| self.rest.get(it, node).is_some())
-                .count()
-        };
-        let both = of(&self.egress, &sent)
+        let mut counts = [vec![0_usize; nodes], vec![0; nodes]];
+        for (from, to, _) in self.rest.each() {
+            counts[0][from] += 1;
+            counts[1][to] += 1;
+        }
+        let both = of(&self.egress, &|node| counts[0][node])
             .into_iter()
-            .zip(of(&self.ingress, &taken));
+            .zip(of(&self.ingress, &|node| counts[1][node]));
         both.map(|(egress, ingress)| Score { egress, ingress })
             .collect()
     }
@@ -110,14 +107,25 @@ impl Fit {
 pub fn polish(figure: &Matrix, tiers: &Tiers) -> Fit {
     let nodes = figure.nodes();
     assert_eq!(nodes, tiers.nodes(), "tiers of other nodes");
+    let of_unknown = |is_unknown: bool| {
+        figure.alike(|from, to| {
+            let value = figure.get(from, to);
+            value.filter(|_| tiers.is_unknown(tiers.of(from, to)) == is_unknown)
+        })
+    };
+    let (rest, set_aside) = match tiers.has_unknown() {
+        true => (of_unknown(false), Some(of_unknown(true))),
+        false => (figure.clone(), None),
+    };
     let mut fit = Fit {
         tiers: vec![None; tiers.count()],
         egress: vec![None; nodes],
         ingress: vec![None; nodes],
-        rest: figure.clone(),
+        rest,
+        set_aside,
         deviation: 0.0,
     };
-    let usual = median(figure.each().map(|it| it.2.abs()).collect()).unwrap_or(0.0);
+    let usual = median(fit.rest.each().map(|it| it.2.abs()).collect()).unwrap_or(0.0);
     let change_of_note = SHARE_OF_NOTE * usual;
     for _ in 0..MOST_SWEEPS {
         let of_tiers = take_out(&mut fit.rest, tiers.count(), 1, |from, to| {
@@ -166,11 +174,7 @@ fn take_out(
         .into_iter()
         .map(|it| large_enough(it).and_then(median));
     let medians: Vec<Option<f64>> = medians.collect();
-    let pairs: Vec<(usize, usize, f64)> = rest.each().collect();
-    for (from, to, value) in pairs {
-        let part = medians[group(from, to)].unwrap_or(0.0);
-        rest.set(from, to, value - part);
-    }
+    rest.replace_each(|from, to, value| value - medians[group(from, to)].unwrap_or(0.0));
     medians
 }
 

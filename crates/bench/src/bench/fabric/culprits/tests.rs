@@ -1,8 +1,12 @@
 //! Simulations: who is named in fabrics that are made up.
 
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
 use crate::bench::fabric::matrix::ordered_pairs;
+use crate::launch::schedule::{Concurrency, Partners, Schedule};
+use crate::time::between::HostPairs;
 
 const SEEDS: u64 = 20;
 const FIGURE: &str = "one_way";
@@ -97,6 +101,67 @@ fn a_bad_port_is_named_first_with_its_direction() {
                 "{nodes} nodes by {group}, {direction:?}: right in {right} of {SEEDS}"
             );
         }
+    }
+}
+
+/// The pairs of a sample with so many partners each.
+fn sample(figure: &Matrix, partners: u32, seed: u64) -> Matrix {
+    let nodes = figure.nodes();
+    let schedule = Schedule::new(nodes as u32, Concurrency::Together);
+    let partners = Partners::AtMost(NonZeroU32::new(partners).unwrap());
+    let pairs = schedule.with(partners, seed).batches().flatten();
+    let pairs = pairs.map(|pair| (pair.lower() as usize, pair.higher() as usize));
+    let pairs = HostPairs::some(nodes, pairs);
+    Matrix::missing_of(&pairs).alike(|from, to| figure.get(from, to))
+}
+
+/// How a sample finds one node among `nodes`: of a hundred fabrics, in how many the node alone is named, by how many
+/// standard deviations of a pair's noise it sends later, and in how many healthy ones none is named.
+fn found_by_a_sample(nodes: usize, partners: u32, deviations: f64, fabrics: u64) -> [usize; 2] {
+    let tiers = Tiers::one(nodes);
+    let mut found = [0; 2];
+    for seed in 0..fabrics {
+        let mut noise = Noise::new(5000 + seed);
+        let mut figure = healthy(&tiers, &mut noise, false);
+        let judged = |figure: &Matrix| {
+            let figure = sample(figure, partners, seed);
+            named(&judge(&[directional(&figure)], &tiers))
+        };
+        found[1] += usize::from(judged(&figure).is_empty());
+        let bad = noise.below(nodes);
+        for to in (0..nodes).filter(|to| *to != bad) {
+            figure.set(bad, to, figure.get(bad, to).unwrap() + 60.0 * deviations);
+        }
+        found[0] += usize::from(judged(&figure) == [bad]);
+    }
+    found
+}
+
+#[test]
+fn a_sample_finds_a_slow_node_and_names_no_healthy_one() {
+    for (partners, deviations) in [(4, 10.0), (8, 6.0), (16, 5.0), (32, 3.0)] {
+        let [found, healthy] = found_by_a_sample(64, partners, deviations, 40);
+        assert!(
+            healthy >= 38,
+            "{partners} partners: none named in {healthy} of 40"
+        );
+        assert!(
+            found >= 36,
+            "{partners} partners, {deviations} deviations: found in {found} of 40"
+        );
+    }
+}
+
+/// The table of docs/fabric.md: `cargo test --release -p hcabench-bench -- --ignored table_of_samples --nocapture`.
+#[test]
+#[ignore = "it prints a table and takes minutes"]
+fn table_of_samples() {
+    for partners in [4, 8, 16, 32, 64] {
+        let rates = [2.0, 3.0, 5.0, 10.0].map(|deviations| {
+            let [found, healthy] = found_by_a_sample(1024, partners, deviations, 100);
+            format!("{deviations} deviations: {found} %, healthy {healthy} %")
+        });
+        println!("{partners} partners: {}", rates.join("; "));
     }
 }
 
