@@ -136,7 +136,7 @@ fn run(ranks: u32, options: &[&str]) -> Result<bool, Failed> {
     let folder = tempfile::tempdir()?;
     let out = folder.path().join("out");
     let mut words = vec!["fabric", "--quiet", "--out"];
-    words.push(out.to_str().ok_or("a path that is no text")?);
+    words.push(out.to_str().ok_or("the path is not valid text")?);
     words.extend(options);
     let made = Instant::now();
     let schedule = Schedule::new(ranks, Concurrency::Together);
@@ -237,7 +237,7 @@ fn peak_memory_mib() -> Result<u64, Failed> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().next());
     Ok(kib
-        .ok_or("the kernel tells no peak of memory")?
+        .ok_or("/proc/self/status has no VmHWM")?
         .parse::<u64>()?
         / 1024)
 }

@@ -4,9 +4,10 @@ use crate::testing::Has as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread::spawn;
-use std::time::Duration;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -28,6 +29,8 @@ const ALONE: &str = "alone";
 /// Names of nodes: from rank 1 to rank 2 it takes longer; rank 1's clock or rank 2's was set.
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
+/// Each pair takes a while.
+const SLOWLY: &str = "slowly";
 /// A CPU quota stops rank 1.
 const QUOTA: &str = "quota";
 
@@ -53,6 +56,9 @@ impl RankWork for ScriptedRank {
     fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
+        if self.node == SLOWLY {
+            sleep(Duration::from_millis(20));
+        }
         let [low, high] = order.pair.ranks();
         let fails = self.fails == Some(place);
         let direction = |from: u32, to: u32| {
@@ -216,6 +222,67 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
     let (ended, _) = run(&["--resume", &path("broken")], 4, ALONE, None);
     let error = ended.unwrap_err();
     assert!(error.is::<UsageError>() && error.to_string().contains("it is complete"));
+}
+
+/// Where the process that is killed has its results.
+const KILLED: &str = "HCABENCH_TEST_KILLED";
+
+#[test]
+fn a_run_whose_rank_0_was_killed_goes_on_and_has_each_pair_once() {
+    let options = ["--concurrency", "alone", "--rounds", "2"];
+    let of = |option, out: &str| run(&[&[option, out][..], &options].concat(), 5, SLOWLY, None);
+    if let Ok(out) = std::env::var(KILLED) {
+        // In the process that is killed: it does not end by itself.
+        of("--out", &out).0.unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let path = out.display().to_string();
+    let this = "a_run_whose_rank_0_was_killed_goes_on_and_has_each_pair_once";
+    let mut killed = Command::new(std::env::current_exe().unwrap());
+    let mut killed = killed
+        .arg(this)
+        .env(KILLED, &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let rows = || fs::read_to_string(out.join(RUNS)).map_or(0, |text| text.lines().count());
+    let until = Instant::now() + LONG;
+    while rows() < 8 && Instant::now() < until {
+        sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let before = rows();
+    assert!((8..41).contains(&before), "{before}");
+    assert!(out.join(MARK).exists());
+    // The tests of this process may have been started by other arguments.
+    let mut document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+    document["command_line"] = std::env::args().collect();
+    fs::write(out.join(columns::FABRIC), document.to_string()).unwrap();
+    let (ended, measured) = of("--resume", &path);
+    assert_eq!(ended.unwrap(), 0);
+    // Of a pair both rows or none are there, but for one that was being written.
+    let whole = 20 - measured.len();
+    assert!(
+        (before - 1).abs_diff(2 * whole) <= 2,
+        "{before} lines, {whole} pairs"
+    );
+    assert!(!out.join(MARK).exists());
+    let text = text(&out, RUNS);
+    let mut pairs: Vec<(&str, &str)> = text
+        .lines()
+        .skip(1)
+        .map(|row| {
+            let mut cells = row.split(',');
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+        .collect();
+    assert_eq!(pairs.len(), 40);
+    pairs.sort_unstable();
+    pairs.dedup();
+    assert_eq!(pairs.len(), 40);
 }
 
 #[test]

@@ -165,7 +165,7 @@ impl Schedule {
     pub fn partners_of(self, rank: u32) -> u32 {
         match self.sample {
             None => self.ranks.saturating_sub(1),
-            // Of an odd number each rests in the round of its own number.
+            // With an odd number of ranks, rank r rests in round r.
             Some((count, _)) => {
                 let rests = self.ranks % 2 == 1 && self.measured_rounds().contains(&rank);
                 count - u32::from(rests)
