@@ -14,8 +14,9 @@
 
 use std::io::BufRead as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::{Child, Command, ExitCode};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -25,7 +26,7 @@ use hcabench::launch::conductor::Limits;
 use hcabench::launch::identity::{Identity, Options};
 use hcabench::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport};
 use hcabench::launch::rendezvous::listen;
-use hcabench::launch::schedule::{Concurrency, Schedule};
+use hcabench::launch::schedule::{Concurrency, Partners, Schedule};
 use hcabench::results::schema::fabric::{self, FIGURES};
 use hcabench::results::schema::{Column, Data};
 use hcabench::results::{Cell, Record};
@@ -53,6 +54,17 @@ fn main() -> ExitCode {
         [SCRIPTED, port, ranks] => Some(attend(port.parse().ok()?, ranks.parse().ok()?)),
         [ranks, options @ ..] => Some(run(ranks.parse().ok()?, options)),
     })
+}
+
+/// The process of the scripted ranks, which ends with this.
+struct ScriptedRanks(Child);
+
+impl Drop for ScriptedRanks {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 struct Scripted;
@@ -124,9 +136,11 @@ fn run(ranks: u32, options: &[&str]) -> Result<bool, Failed> {
         .port();
     let listener = listen(&identity.rendezvous)?;
     let port = identity.rendezvous.port.to_string();
-    let mut attending = Command::new(std::env::current_exe()?)
-        .args([SCRIPTED, &port, &ranks.to_string()])
-        .spawn()?;
+    let mut attending = ScriptedRanks(
+        Command::new(std::env::current_exe()?)
+            .args([SCRIPTED, &port, &ranks.to_string()])
+            .spawn()?,
+    );
     // As many threads as ranks wait long for a CPU.
     let limits = Limits {
         gather: GATHER,
@@ -149,14 +163,27 @@ fn run(ranks: u32, options: &[&str]) -> Result<bool, Failed> {
     let (begun, before) = (Instant::now(), thread_time()?);
     let code = rank_zero(&words, &identity, (listener, terms, limits))?;
     let (elapsed, cpu) = (begun.elapsed(), thread_time()? - before);
-    if !attending.wait()?.success() {
+    if !attending.0.wait()?.success() {
         return Err("the scripted ranks failed".into());
     }
     let memory = peak_memory_mib()?;
     let document = std::fs::read_to_string(out.join(fabric::FABRIC))?;
     let document: serde_json::Value = serde_json::from_str(&document)?;
-    let measured = document["schedule"]["pairs"].as_u64();
-    let pairs = 2 * measured.ok_or("fabric.json has no number of pairs")?;
+    let partners = match options {
+        ["--partners", count, ..] => count
+            .parse::<NonZeroU32>()
+            .map_or(Partners::All, Partners::AtMost),
+        _ => Partners::All,
+    };
+    // The seed is 1 if no other is set.
+    let expected = schedule.with(partners, 1).pairs();
+    if document["schedule"]["pairs"].as_u64() != Some(expected) {
+        return Err(format!(
+            "fabric.json has not {expected} pairs: give --partners first, and no --seed"
+        )
+        .into());
+    }
+    let pairs = 2 * expected;
     let rounds = pairs / 2 / u64::from(ranks / 2);
     println!(
         "{ranks} ranks, {pairs} ordered pairs: {:.1} s, with all scripted ranks on the same CPUs",

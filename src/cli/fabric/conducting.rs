@@ -155,7 +155,11 @@ fn begin(
             return Err(cannot_resume(earlier.folder.path(), &reason));
         }
     }
-    let known = known(arguments, place.distances.as_ref(), conductor);
+    let known = known(arguments, place.distances.as_ref(), conductor, earlier)?;
+    let moved = earlier.and_then(|earlier| distances::moved(&earlier.document, &known.tiers));
+    if let (Some(earlier), Some(reason)) = (earlier, moved) {
+        return Err(cannot_resume(earlier.folder.path(), &reason));
+    }
     let folder = place.open(arguments)?;
     FabricRun::begin(folder, identity, arguments, conductor, (known, earlier))
 }

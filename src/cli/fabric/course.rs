@@ -192,7 +192,8 @@ impl FabricRun {
     /// The verdicts by all pairs together, with bounds as tight as third hosts leave them.
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
-        let narrow = !self.known.drift;
+        // And of a sample few third hosts know of both, for what takes the cube of the ranks.
+        let narrow = !self.known.drift && self.document.schedule["partners"] == "all";
         let contradictions = self.kept.ask_third_hosts(&self.document.nodes, narrow);
         self.document.contradictions = contradictions.told;
         self.document.contradicted_rounds = contradictions.rounds;
@@ -230,13 +231,17 @@ impl FabricRun {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
-        let schedule = arguments.schedule(self.document.ranks);
+        let small = distances::of_small_tiers(&self.known.tiers, &overview.fit.small_tiers);
+        if let Some(found) = small {
+            self.document.findings.add(found, None, None);
+        }
+        let partners = arguments.schedule(self.document.ranks).partners();
         let measured = FabricMeasurements {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
             dropped,
-            partners: &|rank| schedule.partners_of(rank as u32),
+            partners: &partners,
             // Third hosts have been asked by now.
             is_whole: is_over && dropped.is_empty() && self.outcome().is_ok(),
         };

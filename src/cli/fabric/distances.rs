@@ -5,10 +5,11 @@ use std::net::Ipv6Addr;
 use serde_json::{Value, json};
 
 use super::FabricArguments;
+use super::earlier::FabricDocument;
 use crate::arguments::UsageError;
 use crate::bench::fabric::tiers::{Endpoint, TierFile, Tiers};
 use crate::results::finding::Finding;
-use crate::results::finding::kinds::TIER_UNKNOWN;
+use crate::results::finding::kinds::{TIER_TOO_SMALL, TIER_UNKNOWN};
 
 /// As many hosts are named in a finding.
 const NAMED: usize = 8;
@@ -42,6 +43,54 @@ pub(super) fn endpoint(host: &str, prepared: &Value) -> Endpoint {
     }
 }
 
+/// Refuses a file that names none of the hosts.
+pub(super) fn is_of_the_ranks(
+    arguments: &FabricArguments,
+    file: &TierFile,
+    ranks: &[Option<Endpoint>],
+    tiers: &Tiers,
+) -> anyhow::Result<()> {
+    let mut there = ranks.iter().flatten();
+    if tiers.unknown().len() < there.clone().count() {
+        return Ok(());
+    }
+    let (option, path) = match (&arguments.topology, &arguments.group) {
+        (Some(path), _) => ("--topology", path),
+        (None, Some(path)) => ("--group", path),
+        (None, None) => return Ok(()),
+    };
+    let example = |host: Option<String>| host.unwrap_or_default();
+    Err(UsageError(format!(
+        "{option} {}: it names none of the hosts of the ranks, which are called as {}: it has names such as {}: the names \
+         must be the same, but for the domain",
+        path.display(),
+        example(there.next().map(|rank| rank.host.clone())),
+        example(file.hosts().into_iter().next()),
+    ))
+    .into())
+}
+
+/// Why a run cannot go on with these tiers: those of its rows are others.
+pub(super) fn moved(earlier: &FabricDocument, now: &Tiers) -> Option<String> {
+    let groups = earlier.tiers["groups"].as_array()?;
+    let ranks = earlier.there.iter().map(|member| member.rank as usize);
+    let other = |rank: &usize| {
+        let was = groups.get(*rank).and_then(Value::as_str);
+        *rank < now.nodes() && was.is_some_and(|was| was != now.group(*rank))
+    };
+    let rank = ranks.into_iter().find(other)?;
+    let in_words = |group: &str| match group {
+        "" => "unknown".to_owned(),
+        group => group.to_owned(),
+    };
+    Some(format!(
+        "the tiers differ: the place of {} in the network was {} there, and is {} now",
+        earlier.nodes.get(rank).map_or("?", String::as_str),
+        in_words(groups[rank].as_str().unwrap_or_default()),
+        in_words(now.group(rank))
+    ))
+}
+
 /// For `fabric.json`.
 pub(super) fn recorded(arguments: &FabricArguments, tiers: &Tiers, names: &[String]) -> Value {
     let file = arguments.topology.as_ref().or(arguments.group.as_ref());
@@ -56,7 +105,15 @@ pub(super) fn recorded(arguments: &FabricArguments, tiers: &Tiers, names: &[Stri
         "file": file.map(|file| file.display().to_string()),
         "pairs": pairs,
         "unknown": unknown,
+        "groups": (0..tiers.nodes()).map(|rank| tiers.group(rank)).collect::<Vec<_>>(),
     })
+}
+
+/// What must be known of tiers with too few pairs.
+pub(super) fn of_small_tiers(tiers: &Tiers, small: &[usize]) -> Option<Finding> {
+    let mut names = small.iter().map(|tier| tiers.name(*tier));
+    let found = Finding::of(&TIER_TOO_SMALL).listed("tiers", names.next()?);
+    Some(names.fold(found, |found, name| found.listed("tiers", name)))
 }
 
 /// What must be known of nodes that the source does not name.

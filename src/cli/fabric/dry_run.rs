@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::FabricArguments;
 use super::distances;
 use crate::arguments::UsageError;
-use crate::bench::fabric::tiers::{Endpoint, TierFile, TierSource, Tiers, UNKNOWN};
+use crate::bench::fabric::tiers::{Endpoint, TierFile, TierSource, Tiers, meaning};
 use crate::bench::hca::plan::Point;
 use crate::driver::dry_run::time_in_words;
 use crate::launch::identity::{Identity, Options, environment};
@@ -31,15 +31,16 @@ const ALL_PAIRS_TOLD: u32 = 8;
 
 /// What must be known where not all pairs are measured.
 pub(super) fn sampled(schedule: Schedule) -> Option<Finding> {
-    let partners = u64::from(schedule.sampled()?);
-    let others = u64::from(schedule.rounds());
+    let partners = schedule.sampled()?;
+    let percent = 100.0 * schedule.pairs() as f64 / schedule.all_pairs() as f64;
     // Names: a run that goes on states the same again.
     let found = Finding::of(&PAIRS_SAMPLED).name("partners", partners.to_string());
-    let found = found.name("others", others.to_string());
-    Some(found.name(
-        "one_in",
-        units::significant(others as f64 / partners as f64),
-    ))
+    let found = found.name("others", others(schedule).to_string());
+    Some(found.name("percent", units::significant(percent)))
+}
+
+fn others(schedule: Schedule) -> u32 {
+    schedule.ranks().saturating_sub(1)
 }
 
 /// About how long a pair takes in both directions.
@@ -94,7 +95,7 @@ impl PlannedTiers {
             Column::number("measured", ""),
         ]);
         for ((name, pairs), measured) in self.tiers.pairs().into_iter().zip(&self.measured) {
-            let words = in_words(name);
+            let words = meaning(name);
             table.row([
                 name.to_owned(),
                 words,
@@ -104,28 +105,17 @@ impl PlannedTiers {
         }
         let [taken, named] = self.hosts;
         let source = self.tiers.source();
-        let hosts = if taken == named { "the" } else { "the first" };
-        let mut text = format!(
-            "\ntiers by {source}, if the ranks are on {hosts} {taken} of the {named} hosts that it names:\n"
-        );
+        let others = self.tiers.unknown().len();
+        let hosts = match (taken == named, others) {
+            (true, 0) => format!("the {named} hosts that it names"),
+            (true, _) => format!(
+                "the {named} hosts that it names, and the other {others} ranks on hosts that it does not name"
+            ),
+            (false, _) => format!("the first {taken} of the {named} hosts that it names"),
+        };
+        let mut text = format!("\ntiers by {source}, if the ranks are on {hosts}:\n");
         text += &table.render(terminal_width());
         text
-    }
-}
-
-/// What a tier means.
-fn in_words(name: &str) -> String {
-    let number = |unit: &str| name.strip_prefix(unit)?.parse::<u32>().ok();
-    match name {
-        "leaf" => "at one switch, or in one group".to_owned(),
-        "up-1" => "in one pod: one level above their switches".to_owned(),
-        "apart" => "without a switch or group in common".to_owned(),
-        UNKNOWN => "at least one is not named: not judged".to_owned(),
-        _ => match (number("up-"), number("hops-")) {
-            (Some(levels), _) => format!("across pods: {levels} levels above their switches"),
-            (_, Some(links)) => format!("{links} links between their switches"),
-            _ => String::new(),
-        },
     }
 }
 
@@ -236,7 +226,7 @@ impl DryRunPlan {
             Concurrency::AtMost(most) => format!("at most {most} at once"),
         };
         let of_others = self.schedule.sampled().map(|partners| {
-            let others = self.schedule.rounds();
+            let others = others(self.schedule);
             format!(", each with {partners} of {others} others drawn at random")
         });
         let mut text = format!(
@@ -401,6 +391,9 @@ mod tests {
             *pairs,
             json!({ "leaf": 3, "up-1": 4, "apart": 8, "unknown": 6 })
         );
-        seven.text().has(&["not judged", "the 6 of the 6 hosts"]);
+        seven.text().has(&[
+            "not judged",
+            "the 6 hosts that it names, and the other 1 ranks",
+        ]);
     }
 }

@@ -59,13 +59,17 @@ fn partners(text: &str) -> Result<Partners, String> {
     if text == "all" {
         return Ok(Partners::All);
     }
-    let number = count::<u32>(text, 1..=u64::from(u32::MAX)).ok();
+    let number = count::<u32>(text, LEAST_PARTNERS..=u64::from(u32::MAX)).ok();
     let number = number.and_then(NonZeroU32::new);
-    number
-        .map(Partners::AtMost)
-        .ok_or_else(|| "it takes 'all' or a number of other ranks from 1".to_owned())
+    number.map(Partners::AtMost).ok_or_else(|| {
+        format!(
+            "it takes 'all' or a number of other ranks from {LEAST_PARTNERS}: fewer judge no node"
+        )
+    })
 }
 
+/// With fewer others a node is hardly judged.
+const LEAST_PARTNERS: u64 = 4;
 /// Up to this many ranks all pairs are measured, if not asked for otherwise.
 const ALL_PAIRS_UP_TO: u32 = 1024;
 /// Beyond, each rank with this many others.
@@ -78,7 +82,7 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "HOW", default_value = "together", value_parser = concurrency, help_heading = "Fabric")]
     pub concurrency: Concurrency,
 
-    /// Measure each rank with this many others, drawn at random by --seed, or with all [default: all up to 1024 ranks, else
+    /// Measure each rank with this many others, 4 at least, drawn at random by --seed, or with all [default: all up to 1024 ranks, else
     /// 64]
     #[arg(long, value_name = "N", value_parser = partners, help_heading = "Fabric")]
     pub partners: Option<Partners>,

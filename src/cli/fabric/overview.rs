@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::FabricArguments;
-use super::distances::endpoint;
+use super::distances::{endpoint, is_of_the_ranks};
+use super::earlier::EarlierFabric;
 use super::kept::{Ends, RowFigures};
 use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
@@ -38,7 +39,8 @@ pub(super) fn known(
     arguments: &FabricArguments,
     file: Option<&TierFile>,
     conductor: &Conductor,
-) -> FabricFacts {
+    earlier: Option<&EarlierFabric>,
+) -> anyhow::Result<FabricFacts> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
@@ -46,6 +48,13 @@ pub(super) fn known(
         .unwrap_or(0) as usize;
     let mut there = vec![None; ranks];
     let mut addresses = vec![None; ranks];
+    // Ranks that took part before have pairs, whether they come again or not.
+    for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
+        if let Some(place) = there.get_mut(member.rank as usize) {
+            *place = Some(endpoint(&member.node, &member.port));
+            addresses[member.rank as usize] = member.topology.clone();
+        }
+    }
     for (hello, prepared) in conductor.members() {
         there[hello.rank as usize] = Some(endpoint(&hello.node, prepared));
         addresses[hello.rank as usize] = hello.topology.clone();
@@ -54,11 +63,15 @@ pub(super) fn known(
         Some(file) => TierSource::File(file.clone()),
         None => TierSource::Addresses(addresses),
     };
-    FabricFacts {
-        tiers: Tiers::of_ranks(&there, &source),
+    let tiers = Tiers::of_ranks(&there, &source);
+    if let Some(file) = file {
+        is_of_the_ranks(arguments, file, &there, &tiers)?;
+    }
+    Ok(FabricFacts {
+        tiers,
         drift: arguments.hca.between.drift() > 0,
         seed: arguments.hca.seed,
-    }
+    })
 }
 
 /// What was measured.
@@ -68,8 +81,8 @@ pub(super) struct FabricMeasurements<'a> {
     pub(super) kept: &'a RowFigures,
     pub(super) again: Option<&'a RowFigures>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
-    /// The others with which a rank was to be measured.
-    pub(super) partners: &'a dyn Fn(usize) -> u32,
+    /// With how many others each rank was to be measured.
+    pub(super) partners: &'a [u32],
     /// Whether all was measured.
     pub(super) is_whole: bool,
 }

@@ -361,6 +361,7 @@ fn pairs_are_judged_within_the_tiers_of_the_topology_and_others_are_not_judged()
     let expected = serde_json::json!({
         "source": "topology.conf", "file": conf, "unknown": ["n5"],
         "pairs": { "leaf": 4, "up-1": 6, "unknown": 5 },
+        "groups": ["c.a", "c.a", "c.a", "c.b", "c.b", ""],
     });
     assert_eq!(document["tiers"], expected);
     let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
@@ -400,9 +401,9 @@ fn a_sample_measures_as_many_partners_of_each_rank_and_goes_on_with_the_same_pai
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let path = out.display().to_string();
-    let options = ["--partners", "3"];
+    let options = ["--partners", "4"];
     let schedule = Schedule::new(8, Concurrency::Together);
-    let schedule = schedule.with(partners("3").unwrap(), 1);
+    let schedule = schedule.with(partners("4").unwrap(), 1);
     let pairs: Vec<Pair> = schedule.batches().flatten().collect();
     let bad = (1, pairs[5]);
     let (ended, measured) = run(
@@ -412,24 +413,24 @@ fn a_sample_measures_as_many_partners_of_each_rank_and_goes_on_with_the_same_pai
         Some(bad),
     );
     ended.unwrap_err();
-    assert_eq!(measured.len(), 24);
+    assert_eq!(measured.len(), 32);
     // As rank 0 leaves it that is killed while it writes a row of the second round.
     let rows = text(&out, RUNS);
-    let kept: Vec<&str> = rows.split_inclusive('\n').take(1 + 24 + 8).collect();
+    let kept: Vec<&str> = rows.split_inclusive('\n').take(1 + 32 + 8).collect();
     fs::write(out.join(RUNS), format!("{}n0-to-n", kept.concat())).unwrap();
     let again = [&["--resume", &path][..], &options].concat();
     let (ended, again) = run(&again, 8, "n", None);
     assert_eq!(ended.unwrap(), 0);
-    assert!((8..=9).contains(&again.len()), "{again:?}");
+    assert!((12..=13).contains(&again.len()), "{again:?}");
     assert!(
         again
             .iter()
             .all(|(round, pair)| *round == 1 && pairs.contains(pair))
     );
     assert!(!out.join(MARK).exists());
-    assert_eq!(text(&out, RUNS).lines().count(), 1 + 48);
+    assert_eq!(text(&out, RUNS).lines().count(), 1 + 64);
     let rows = text(&out, columns::PAIRS);
-    assert_eq!(rows.lines().count(), 1 + 24);
+    assert_eq!(rows.lines().count(), 1 + 32);
     for pair in &pairs {
         let [low, high] = pair.ranks();
         assert!(rows.contains(&format!("\nn{low}-to-n{high},")), "{pair}");
@@ -437,20 +438,61 @@ fn a_sample_measures_as_many_partners_of_each_rank_and_goes_on_with_the_same_pai
     }
     let nodes = text(&out, columns::NODES);
     assert!(
-        nodes.lines().skip(1).all(|row| row.contains(",6,0,")),
+        nodes.lines().skip(1).all(|row| row.contains(",8,0,")),
         "{nodes}"
     );
     let summary = text(&out, "summary.csv");
-    summary.has(&["fabric,56,24,"]);
+    summary.has(&["fabric,56,32,"]);
     let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
     let schedule = &document["schedule"];
     let said = ["partners", "pairs", "seed"].map(|name| schedule[name].as_u64().unwrap());
-    assert_eq!(said, [3, 12, 1]);
+    assert_eq!(said, [4, 16, 1]);
     let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
     let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
     lines
         .join("\n")
-        .has(&["each rank was measured with 3 of 7 others"]);
+        .has(&["each rank was measured with 4 of 7 others"]);
+}
+
+#[test]
+fn a_sample_of_fewer_than_four_partners_is_refused() {
+    for text in ["0", "3", "some", "-4", ""] {
+        assert!(partners(text).unwrap_err().contains("from 4"), "{text}");
+    }
+    assert_eq!(partners("all").unwrap(), Partners::All);
+}
+
+#[test]
+fn a_file_of_other_hosts_is_refused_and_tiers_do_not_change_when_a_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, conf) = (path("out"), path("topology.conf"));
+    fs::write(&conf, "SwitchName=a Nodes=m[0-2]\n").unwrap();
+    let options = ["--topology", &conf];
+    let (ended, measured) = run(&[&["--out", &out][..], &options].concat(), 3, "n", None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>() && measured.is_empty(), "{error}");
+    error
+        .to_string()
+        .has(&["--topology", "called as n0", "such as m0"]);
+    assert!(!Path::new(&out).exists());
+
+    fs::write(&conf, "SwitchName=a Nodes=n[0-1]\n").unwrap();
+    let bad = (0, Pair::of(1, 2));
+    let (ended, _) = run(
+        &[&["--out", &out][..], &options].concat(),
+        3,
+        "n",
+        Some(bad),
+    );
+    ended.unwrap_err();
+    fs::write(&conf, "SwitchName=a Nodes=n[0-2]\n").unwrap();
+    let (ended, measured) = run(&[&["--resume", &out][..], &options].concat(), 3, "n", None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>() && measured.is_empty(), "{error}");
+    error
+        .to_string()
+        .has(&["the place of n2 in the network was unknown there, and is a now"]);
 }
 
 fn cells(folder: &Path, pair: &str, columns: &[&str]) -> Vec<String> {

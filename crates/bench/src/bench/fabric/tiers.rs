@@ -144,13 +144,17 @@ impl Tiers {
                 Self::of_places(ranks, places, between, &joined, "SLURM_TOPOLOGY_ADDR")
             }
             TierSource::File(TierFile(Content::Paths(paths, source))) => {
+                let named = NamedHosts::of(paths);
                 let places = ranks
                     .iter()
-                    .map(|rank| lookup(paths, &rank.as_ref()?.host).cloned());
+                    .map(|rank| named.get(&rank.as_ref()?.host).cloned());
                 Self::of_places(ranks, places, between, &joined, source)
             }
             TierSource::File(TierFile(Content::Subnet(subnet))) => {
-                let places = ranks.iter().map(|rank| subnet.switches_of(rank.as_ref()?));
+                let named = NamedHosts::of(subnet.by_host());
+                let places = ranks
+                    .iter()
+                    .map(|rank| subnet.switches_of(rank.as_ref()?, &named));
                 let places: Vec<_> = places.collect();
                 let distances = subnet.distances_between(places.iter().flatten());
                 let distance = |one: &Vec<usize>, other: &Vec<usize>| distances.of(one, other);
@@ -205,7 +209,7 @@ impl Tiers {
             .map(|at| at.map_or(String::new(), |at| group(distinct_places[at])));
         let unknown = (0..ranks.len()).filter(|rank| at[*rank].is_none() && ranks[*rank].is_some());
         let distance = |one: usize, other: usize| match at[one].zip(at[other]) {
-            _ if hosts[one].is_some() && hosts[one] == hosts[other] => 0,
+            Some(_) if hosts[one] == hosts[other] => 0,
             Some((one, other)) => between[one * count + other],
             None => NOWHERE,
         };
@@ -383,6 +387,20 @@ fn name_of(distance: u32) -> String {
     }
 }
 
+/// What the name of a tier means.
+pub fn meaning(name: &str) -> String {
+    match nearness(name) {
+        0 => "on one host".to_owned(),
+        1 => "at one switch, or in one group".to_owned(),
+        3 => "in one pod: one level above their switches".to_owned(),
+        APART => "without a switch or group in common".to_owned(),
+        FABRIC => "on different hosts".to_owned(),
+        NOWHERE => "at least one is not named: not judged".to_owned(),
+        more if more % 2 == 1 => format!("across pods: {} levels above their switches", more / 2),
+        more => format!("{} links between their switches", more - 1),
+    }
+}
+
 /// The distance that a name is of.
 fn nearness(name: &str) -> u32 {
     let number = |unit: &str| name.strip_prefix(unit)?.parse::<u32>().ok();
@@ -406,7 +424,7 @@ fn between(one: &Vec<String>, other: &Vec<String>) -> u32 {
     let common = both.take_while(|(one, other)| one == other).count();
     match common {
         0 => APART,
-        common => 1 + 2 * (one.len().max(other.len()) - common) as u32,
+        common => 1 + (one.len() + other.len() - 2 * common) as u32,
     }
 }
 
@@ -422,13 +440,46 @@ fn of_address(address: &str) -> Vec<String> {
     parts
 }
 
-/// What is known of a host: by its whole name, else by the part before the first point.
-fn lookup<'a, T>(of: &'a HashMap<String, T>, host: &str) -> Option<&'a T> {
-    of.get(host).or_else(|| of.get(short(host)))
+/// Hosts by name: by the whole one, else ignoring case, and where one of both has no domain, without that of the other.
+struct NamedHosts<'a, T> {
+    whole: &'a HashMap<String, T>,
+    /// By the part before the first point, in lower case; more than one name is no name.
+    short: HashMap<String, Vec<&'a String>>,
 }
 
-fn short(host: &str) -> &str {
-    host.split('.').next().unwrap_or(host)
+impl<'a, T> NamedHosts<'a, T> {
+    fn of(whole: &'a HashMap<String, T>) -> Self {
+        let mut short: HashMap<String, Vec<&String>> = HashMap::new();
+        for name in whole.keys() {
+            short.entry(start_of(name)).or_default().push(name);
+        }
+        NamedHosts { whole, short }
+    }
+
+    fn name(&self, host: &str) -> Option<&'a String> {
+        if let Some((name, _)) = self.whole.get_key_value(host) {
+            return Some(name);
+        }
+        let is_same = |name: &str| {
+            let has_no_domain = !name.contains('.') || !host.contains('.');
+            has_no_domain || name.eq_ignore_ascii_case(host)
+        };
+        let all = self.short.get(&start_of(host))?;
+        match all.iter().filter(|name| is_same(name)).collect::<Vec<_>>()[..] {
+            [name] => Some(name),
+            _ => None,
+        }
+    }
+
+    fn get(&self, host: &str) -> Option<&'a T> {
+        self.whole.get(self.name(host)?)
+    }
+}
+
+/// The part before the first point, in lower case.
+fn start_of(host: &str) -> String {
+    let start = host.split('.').next().unwrap_or(host);
+    start.to_ascii_lowercase()
 }
 
 /// A name in parts, so that `n10` is behind `n9`.

@@ -22,7 +22,7 @@ named! {
         Congested = "congested",
         /// Slow beside others; nothing is known of it alone.
         Suspect = "suspect",
-        /// With a node whose distance from others is unknown, so that there is nothing to compare it with.
+        /// Of an unknown tier, or with too few others to compare it with.
         NotJudged = "not-judged",
         /// Without a figure.
         Missing = "missing",
@@ -45,6 +45,8 @@ pub struct PairJudge<'a> {
     tiers: &'a Tiers,
     alone: Option<RemeasuredFigures<'a>>,
     least_ns: f64,
+    /// Whether there are enough nodes to compare.
+    is_judging: bool,
     /// By tier: how far controls lie from what is expected of them when alone, and how far from each other.
     controls: Vec<Option<(f64, f64)>>,
 }
@@ -79,6 +81,7 @@ impl<'a> PairJudge<'a> {
             tiers,
             alone,
             least_ns,
+            is_judging: fit.known_nodes() >= LEAST_NODES,
             controls: (0..tiers.count()).map(of_tier).collect(),
         }
     }
@@ -93,7 +96,10 @@ impl<'a> PairJudge<'a> {
             };
         };
         let limit = self.least_ns.max(PAIR_LIMIT * self.fit.deviation);
-        if self.tiers.nodes() < LEAST_NODES || rest <= limit {
+        if self.tiers.nodes() >= LEAST_NODES && !self.is_judging {
+            return PairVerdict::NotJudged;
+        }
+        if !self.is_judging || rest <= limit {
             return PairVerdict::Ok;
         }
         let alone = self.alone.and_then(|alone| alone.values.get(from, to));
@@ -198,6 +204,28 @@ mod tests {
             let rest = fit.rest.get(places[from], places[to]);
             assert_eq!(rest, without.rest.get(from, to));
         }
+        assert_eq!(fit.deviation, without.deviation);
+        let of_known: Vec<_> = places.iter().map(|node| fit.scores()[*node]).collect();
+        assert_eq!(of_known, without.scores());
+    }
+
+    #[test]
+    fn a_pair_that_is_alone_in_its_tier_is_not_compared_with_itself() {
+        let known = in_groups(8, 8);
+        let mut figure = healthy(&known, &mut Noise::new(8), false);
+        figure.set(2, 5, 9e6);
+        figure.set(5, 2, 9e6);
+        let of = (0..64).map(|pair| u16::from([(2, 5), (5, 2)].contains(&(pair / 8, pair % 8))));
+        let names = ["leaf", "up-1"].map(str::to_owned);
+        let tiers = Tiers::of_names(vec![String::new(); 8], &names, &of.collect::<Vec<_>>());
+        let fit = polish(&figure, &tiers);
+        assert_eq!(fit.small_tiers, [1]);
+        let judge = PairJudge::new(&fit, &tiers, None, 0.0);
+        assert_eq!(
+            [judge.of(2, 5), judge.of(5, 2)],
+            [PairVerdict::NotJudged; 2]
+        );
+        assert_eq!(judge.of(5, 3), PairVerdict::Ok);
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub mod node {
         RANK = label("rank", "its rank").data(Data::Whole);
         GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");
-        MISSING = count("pairs_missing", "ordered pairs with it that have none").better(Better::Lower).title("missing");
+        MISSING = count("pairs_missing", "ordered pairs with it that were to be measured and have none").better(Better::Lower).title("missing");
         SCORE = measured("score", "how far its worst direction stands out, in robust standard deviations", 2)
             .title("score");
         VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, too few pairs, or an unknown tier) or missing");
@@ -133,7 +133,7 @@ pub mod tier {
         /// A tier.
         TIER;
         NAME = label("tier", "the tier, or all");
-        PAIRS = label("pairs", "ordered pairs in it").data(Data::Whole);
+        PAIRS = label("pairs", "ordered pairs in it, to be measured or not").data(Data::Whole);
         MEASURED = label("pairs_measured", "those that have figures").data(Data::Whole).title("measured");
         HALF_LEAST = measured("half_round_trip_p50_least_ns", "of their median halves of a round trip the least", 1);
         HALF_P50 = measured("half_round_trip_p50_ns", "their median", 1).title("rtt/2 p50");

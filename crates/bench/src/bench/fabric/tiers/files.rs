@@ -73,6 +73,20 @@ pub(super) fn groups(text: &str) -> Result<Paths, TierError> {
     }
 }
 
+/// Without the blanks around each `=`.
+fn without_blanks(line: &str) -> String {
+    let parts: Vec<&str> = line.split('=').map(str::trim).collect();
+    parts.join("=")
+}
+
+/// A value without its quotes, which are on both sides or none.
+fn unquoted(value: &str) -> Option<&str> {
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
+    Some(inner.unwrap_or(value)).filter(|value| !value.contains('"'))
+}
+
 /// Slurm's `topology.conf`: a line for each switch, with the nodes or the switches below it. Of several switches above
 /// one the last counts, as in Slurm.
 pub(super) fn topology(text: &str) -> Result<Paths, TierError> {
@@ -82,6 +96,7 @@ pub(super) fn topology(text: &str) -> Result<Paths, TierError> {
     let mut switches: HashMap<String, usize> = HashMap::new();
     for (number, line) in lines(text) {
         let (mut name, mut nodes, mut below) = (None, Vec::new(), Vec::new());
+        let line = without_blanks(&line);
         for word in line.split_whitespace() {
             let Some((key, value)) = word.split_once('=') else {
                 return Err(wrong(
@@ -89,6 +104,12 @@ pub(super) fn topology(text: &str) -> Result<Paths, TierError> {
                     format!("{word:?} has no =: allowed are {ALLOWED}"),
                 ));
             };
+            let value = unquoted(value).ok_or_else(|| {
+                wrong(
+                    number,
+                    format!("{value:?} has a quote too much: allowed are {ALLOWED}"),
+                )
+            })?;
             match key.to_ascii_lowercase().as_str() {
                 "switchname" => name = Some(value.to_owned()),
                 "nodes" => nodes.extend(listed(number, value)?),

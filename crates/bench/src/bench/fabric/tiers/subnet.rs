@@ -3,18 +3,18 @@
 //! A block begins with `Switch PORTS "GUID"` or `Ca PORTS "GUID"`, with the node description behind a `#`. A line of it is
 //! `[PORT] "GUID"[PORT] # ...`, of an adapter `[PORT](PORT GUID) "GUID"[PORT] # ...`.
 //!
-//! A rank's port is looked for by its port GUID; else by host and device, which are the first two words of the
-//! description of an adapter whose host has set it (`n1 mlx5_0`); else by the host alone, which may be at several
-//! switches: then the nearest of them counts.
+//! A rank's port is looked for by its port GUID; else by host and device, which are the two words of the description of
+//! an adapter whose host has set it (`n1 mlx5_0`); else by the host alone, which may be at several switches: then the
+//! nearest of them counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use super::files::wrong;
-use super::{APART, Endpoint, TierError, lookup, short};
+use super::{APART, Endpoint, NamedHosts, TierError};
 use crate::sorting::distinct;
 
 /// Lines that say nothing of links begin so.
-const PASSED_OVER: [&str; 4] = ["Chassis ", "DR path ", "ibwarn:", "src/"];
+const PASSED_OVER: [&str; 5] = ["Chassis ", "Non-Chassis ", "DR path ", "ibwarn:", "src/"];
 const ALLOWED: &str = "allowed are blocks of ibnetdiscover (Switch PORTS \"GUID\", Ca PORTS \"GUID\", [PORT] \"GUID\"[PORT]) \
                        or lines of Slurm's topology.conf (SwitchName=NAME Nodes=LIST)";
 
@@ -34,8 +34,8 @@ pub(super) struct Subnet {
 /// Whose ports the lines are.
 enum Block {
     Switch(usize),
-    /// An adapter of a host, with its device where the description names it.
-    Adapter(Option<(String, Option<String>)>),
+    /// An adapter, with its host and device where the description names them.
+    Adapter(Option<(String, String)>),
     /// A router.
     Other,
 }
@@ -61,8 +61,13 @@ impl Subnet {
             let facts = facts.trim();
             let malformed = || wrong(number, format!("{:?} is malformed: {ALLOWED}", line.trim()));
             let guid = || quoted(facts).ok_or_else(malformed);
+            let has_ports = || {
+                let ports = facts.split_whitespace().nth(1);
+                ports.is_some_and(|ports| ports.parse::<u32>().is_ok())
+            };
             match facts.split_whitespace().next() {
                 None => {}
+                Some("Switch" | "Ca") if !has_ports() => return Err(malformed()),
                 Some("Switch") => {
                     let switch = subnet.switch(guid()?);
                     if let Some(name) = quoted(comment) {
@@ -72,10 +77,7 @@ impl Subnet {
                 }
                 Some("Ca") => {
                     guid()?;
-                    let mut words = quoted(comment).unwrap_or_default().split_whitespace();
-                    let host = words.next().map(str::to_owned);
-                    let device = words.next().map(str::to_owned);
-                    block = Some(Block::Adapter(host.map(|host| (host, device))));
+                    block = Some(Block::Adapter(host_and_device(quoted(comment))));
                 }
                 Some("Rt") => block = Some(Block::Other),
                 Some(port) if port.starts_with('[') => {
@@ -94,9 +96,24 @@ impl Subnet {
                 _ => return Err(malformed()),
             }
         }
+        subnet.tell_names_apart();
         match subnet.hosts.is_empty() && subnet.ports.is_empty() {
-            true => Err(TierError::Nothing("node")),
+            true => Err(TierError::Nothing("node at a switch")),
             false => Ok(subnet),
+        }
+    }
+
+    /// Adds the GUID to the description of switches that have the same.
+    fn tell_names_apart(&mut self) {
+        let mut counts: HashMap<&String, usize> = HashMap::new();
+        for name in &self.names {
+            *counts.entry(name).or_default() += 1;
+        }
+        let is_double: Vec<bool> = self.names.iter().map(|name| counts[name] > 1).collect();
+        for (guid, switch) in &self.switches {
+            if is_double[*switch] {
+                self.names[*switch] += &format!(" {guid}");
+            }
         }
     }
 
@@ -115,10 +132,8 @@ impl Subnet {
                     return;
                 };
                 self.hosts.entry(host.clone()).or_default().insert(far);
-                if let Some(device) = device {
-                    let devices = self.devices.entry(host.clone()).or_default();
-                    devices.insert((device.clone(), port), far);
-                }
+                let devices = self.devices.entry(host.clone()).or_default();
+                devices.insert((device.clone(), port), far);
             }
             Block::Other => {}
         }
@@ -140,17 +155,26 @@ impl Subnet {
     }
 
     /// The switches at which a rank is; `None` if it is not in the subnet.
-    pub(super) fn switches_of(&self, rank: &Endpoint) -> Option<Vec<usize>> {
+    pub(super) fn switches_of(
+        &self,
+        rank: &Endpoint,
+        named: &NamedHosts<'_, BTreeSet<usize>>,
+    ) -> Option<Vec<usize>> {
         if let Some(switch) = rank.guid.and_then(|guid| self.ports.get(&guid)) {
             return Some(vec![*switch]);
         }
-        let of_host = |host: &str| self.devices.get(host)?.get(rank.device.as_ref()?);
-        let by_device = of_host(&rank.host).or_else(|| of_host(short(&rank.host)));
-        if let Some(switch) = by_device {
+        let host = named.name(&rank.host)?;
+        let by_device = || self.devices.get(host)?.get(rank.device.as_ref()?);
+        if let Some(switch) = by_device() {
             return Some(vec![*switch]);
         }
-        let all = lookup(&self.hosts, &rank.host)?;
+        let all = self.hosts.get(host)?;
         Some(all.iter().copied().collect())
+    }
+
+    /// The switches at which each host is.
+    pub(super) fn by_host(&self) -> &HashMap<String, BTreeSet<usize>> {
+        &self.hosts
     }
 
     /// The names of switches.
@@ -201,6 +225,15 @@ impl LinkDistances {
             Some(links) if links < APART => links + 1,
             _ => APART,
         }
+    }
+}
+
+/// The host and the device in a description that the host has set; what adapters are called by themselves has other words.
+fn host_and_device(description: Option<&str>) -> Option<(String, String)> {
+    let words: Vec<&str> = description?.split_whitespace().collect();
+    match words[..] {
+        [host, device] if host != "localhost" => Some((host.to_owned(), device.to_owned())),
+        _ => None,
     }
 }
 

@@ -68,8 +68,8 @@ fn a_host_that_the_source_does_not_name_is_in_no_tier() {
     ] {
         let tiers = Tiers::of_ranks(&with_one, &source);
         assert_eq!(of_first(&tiers), ["leaf", UNKNOWN, UNKNOWN, UNKNOWN]);
-        // On one host they are all the same; and a rank that did not come is not one that is not named.
-        assert_eq!(tiers.name(tiers.of(2, 3)), "same-host");
+        // Nor with another rank of that host; and a rank that did not come is not one that is not named.
+        assert_eq!(tiers.name(tiers.of(2, 3)), UNKNOWN);
         assert_eq!(tiers.unknown(), [2, 3]);
         assert!(tiers.has_unknown() && tiers.is_unknown(tiers.of(0, 2)));
         assert!(!tiers.is_unknown(tiers.of(0, 1)) && tiers.group(2).is_empty());
@@ -138,8 +138,8 @@ fn the_engine_s_addresses_name_the_switches() {
 #[test]
 fn switches_side_by_side_are_an_odd_number_of_links_apart() {
     let text = "Switch 4 \"S-1\" # \"a\"\n[1] \"S-2\"[1]\nSwitch 4 \"S-2\" # \"b\"\n[2] \"S-3\"[1]\n\
-                Ca 1 \"H-1\" # \"n1\"\n[1](1) \"S-1\"[2]\nCa 1 \"H-2\" # \"n2\"\n[1](2) \"S-2\"[3]\n\
-                Ca 1 \"H-3\" # \"n3\"\n[1](3) \"S-3\"[2]\nCa 1 \"H-4\" # \"n4\"\n[1](4) \"S-4\"[2]\n";
+                Ca 1 \"H-1\" # \"n1 mlx5_0\"\n[1](1) \"S-1\"[2]\nCa 1 \"H-2\" # \"n2 mlx5_0\"\n[1](2) \"S-2\"[3]\n\
+                Ca 1 \"H-3\" # \"n3 mlx5_0\"\n[1](3) \"S-3\"[2]\nCa 1 \"H-4\" # \"n4 mlx5_0\"\n[1](4) \"S-4\"[2]\n";
     let tiers = Tiers::of_ranks(&ranks("n1 n2 n3 n4"), &topology(text));
     assert_eq!(of_first(&tiers), ["hops-1", "up-1", "apart"]);
     let names: Vec<&str> = tiers.pairs().into_iter().map(|(name, _)| name).collect();
@@ -260,6 +260,52 @@ fn a_malformed_file_is_refused_with_its_line_and_what_is_allowed() {
         let error = TierFile::groups(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
+}
+
+#[test]
+fn names_are_compared_without_case_and_one_without_a_domain_is_any() {
+    let file = TierFile::groups("N1.rack1 a\nn1.rack2 b\nn2.rack1 c\nn3 d\n").unwrap();
+    let group = |host: &str| {
+        let tiers = Tiers::of_ranks(&ranks(host), &TierSource::File(file.clone()));
+        tiers.group(0).to_owned()
+    };
+    for (host, expected) in [
+        ("n1.rack2", "b"),
+        ("n1.RACK1", "a"),
+        ("n1", ""),
+        ("n2", "c"),
+        ("N2.rack1", "c"),
+        ("n2.rack2", ""),
+        ("N3.example.org", "d"),
+    ] {
+        assert_eq!(group(host), expected, "{host}");
+    }
+}
+
+#[test]
+fn lines_and_descriptions_of_other_kinds_name_no_host() {
+    // As with -g, and with devices that are no adapters of hosts.
+    let text = IBSIM.replacen(
+        "\nvendid",
+        "\nChassis 1 (guid 0x100)\nNon-Chassis Nodes\nvendid",
+        1,
+    );
+    let text = text.replace("n7 mlx5_0", "Mellanox Technologies Aggregation Node");
+    let text = text.replace("n8 mlx5_0", "localhost mlx5_0");
+    let text = text.replace("\"leaf2\" base", "\"leaf1\" base");
+    let file = TierFile::topology(&text).unwrap();
+    assert_eq!(file.hosts().join(" "), "n1 n2 n3 n4 n5 n6");
+    let tiers = Tiers::of_ranks(&ranks("n1 n3"), &TierSource::File(file));
+    assert_eq!(tiers.group(0), "leaf1 S-0000000000200000");
+    assert_eq!(tiers.group(1), "leaf1 S-0000000000200001");
+}
+
+#[test]
+fn leaves_of_unequal_depth_are_as_far_apart_as_there_are_links() {
+    let text = "SwitchName=a Nodes=n1\nSwitchName=b Nodes=n2\nSwitchName = c Switches = \"b\"\n\
+                SwitchName=d Switches=a,c\n";
+    let tiers = Tiers::of_ranks(&ranks("n1 n2"), &topology(text));
+    assert_eq!(of_first(&tiers), ["hops-3"]);
 }
 
 #[test]
