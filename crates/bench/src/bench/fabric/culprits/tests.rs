@@ -149,7 +149,7 @@ fn a_sample_finds_a_slow_node_and_names_no_healthy_one() {
 #[test]
 fn a_sample_that_is_larger_finds_more() {
     let (nodes, fabrics, partners) = match std::env::var_os("HCABENCH_SAMPLE_TABLE") {
-        Some(_) => (512, 100, &[4, 8, 16, 32, 64][..]),
+        Some(_) => (128, 100, &[4, 8, 16, 32, 64][..]),
         None => (64, 10, &[4, 32][..]),
     };
     let mut of_3 = Vec::new();
