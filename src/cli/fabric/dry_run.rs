@@ -248,7 +248,7 @@ impl DryRunPlan {
         if let Some(tiers) = &self.tiers {
             text += &tiers.text();
         }
-        let [files, memory] = self.bytes().map(|bytes| units::bytes(bytes));
+        let [files, memory] = self.bytes().map(units::bytes);
         text += &format!(
             "\nrank 0 needs about {memory} of memory, {files} of disk for its tables, and {} of processor time\n",
             time_in_words(self.cpu())

@@ -75,7 +75,7 @@ pub struct TierFile(Content);
 enum Content {
     /// By host, with the name of the source.
     Paths(Paths, &'static str),
-    Subnet(Subnet),
+    Subnet(Box<Subnet>),
 }
 
 impl TierFile {
@@ -85,7 +85,7 @@ impl TierFile {
     /// [`TierError`] for a text that is neither, or is malformed.
     pub fn topology(text: &str) -> Result<Self, TierError> {
         if subnet::is_one(text) {
-            return Ok(TierFile(Content::Subnet(Subnet::read(text)?)));
+            return Ok(TierFile(Content::Subnet(Box::new(Subnet::read(text)?))));
         }
         let paths = topology(text)?;
         Ok(TierFile(Content::Paths(paths, "topology.conf")))
