@@ -15,6 +15,7 @@ use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
 use super::names::{BETWEEN, distinct_names};
 use super::overview::{FabricFacts, FabricMeasurements, Overview};
+use super::{distances, dry_run};
 use crate::bench::hca::plan::Plan;
 use crate::driver::ending::Ending;
 use crate::driver::recorded_command_line;
@@ -34,6 +35,7 @@ use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
+use crate::time::between::HostPairs;
 
 /// What rank 0 has so far.
 pub(super) struct FabricRun {
@@ -75,7 +77,16 @@ impl FabricRun {
         (known, earlier): (FabricFacts, Option<&EarlierFabric>),
     ) -> anyhow::Result<Self> {
         let mut document = document(identity, arguments, conductor, earlier);
-        let mut kept = RowFigures::new(document.nodes.len(), &judgement::limited(arguments)?);
+        document.tiers = distances::recorded(arguments, &known.tiers, &document.nodes);
+        let of_pairs = dry_run::sampled(arguments.schedule(identity.ranks));
+        let of_tiers = distances::finding(&known.tiers, &document.nodes);
+        for found in of_tiers.into_iter().chain(of_pairs) {
+            document.findings.add(found, None, None);
+        }
+        let mut kept = RowFigures::new(
+            pairs_of(arguments.schedule(identity.ranks)),
+            &judgement::limited(arguments)?,
+        );
         let resumed_at = earlier.iter().flat_map(|it| &it.document.resumed_at);
         resumed_at.for_each(|order| kept.resumed_at(*order));
         let path = folder.file(RUNS)?;
@@ -122,13 +133,30 @@ impl FabricRun {
             .map_or("?", String::as_str)
     }
 
-    /// The batches of a round that are still to be measured.
-    pub(super) fn batches(&self, schedule: Schedule, round: u32) -> Vec<Vec<Pair>> {
+    /// The batches of a round that are still to be measured. Of a round of which nothing is there yet, none is stored.
+    pub(super) fn batches(
+        &self,
+        schedule: Schedule,
+        round: u32,
+    ) -> Box<dyn Iterator<Item = Vec<Pair>>> {
         if !self.kept.has(round) {
-            return schedule.batches().collect();
+            return Box::new(schedule.batches());
         }
+        let missing = self.missing(schedule, round);
+        Box::new(schedule.batches_of(missing).into_iter())
+    }
+
+    /// How many pairs of a round are still to be measured.
+    pub(super) fn pairs_to_measure(&self, schedule: Schedule, round: u32) -> u64 {
+        match self.kept.has(round) {
+            true => self.missing(schedule, round).count() as u64,
+            false => schedule.pairs(),
+        }
+    }
+
+    fn missing(&self, schedule: Schedule, round: u32) -> impl Iterator<Item = Pair> {
         let all = schedule.batches().flatten();
-        schedule.batches_of(all.filter(|pair| !self.kept.is_whole(*pair, round)))
+        all.filter(move |pair| !self.kept.is_whole(*pair, round))
     }
 
     /// Shows the progress over this many pairs from here on.
@@ -164,7 +192,8 @@ impl FabricRun {
     /// The verdicts by all pairs together, with bounds as tight as third hosts leave them.
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
-        let narrow = !self.known.drift;
+        // And of a sample few third hosts know of both, for what takes the cube of the ranks.
+        let narrow = !self.known.drift && self.document.schedule["partners"] == "all";
         let contradictions = self.kept.ask_third_hosts(&self.document.nodes, narrow);
         self.document.contradictions = contradictions.told;
         self.document.contradicted_rounds = contradictions.rounds;
@@ -202,11 +231,17 @@ impl FabricRun {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
+        let small = distances::of_small_tiers(&self.known.tiers, &overview.fit.small_tiers);
+        if let Some(found) = small {
+            self.document.findings.add(found, None, None);
+        }
+        let partners = arguments.schedule(self.document.ranks).partners();
         let measured = FabricMeasurements {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
             dropped,
+            partners: &partners,
             // Third hosts have been asked by now.
             is_whole: is_over && dropped.is_empty() && self.outcome().is_ok(),
         };
@@ -445,15 +480,39 @@ fn document(
         ranks: identity.ranks,
         nodes: distinct_names(&names),
         there: there.into_values().collect(),
-        schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
-                          "rounds": arguments.rounds() }),
+        schedule: described(arguments, identity.ranks),
         settings: settings(arguments),
+        tiers: serde_json::Value::Null,
         contradictions: Vec::new(),
         contradicted_rounds: Vec::new(),
         resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
         slow_ways: Vec::new(),
         findings,
     }
+}
+
+/// The pairs of a schedule.
+fn pairs_of(schedule: Schedule) -> HostPairs {
+    let ranks = schedule.ranks() as usize;
+    let places = |pair: Pair| {
+        let [low, high] = pair.ranks().map(|rank| rank as usize);
+        (low, high)
+    };
+    match schedule.sampled() {
+        None => HostPairs::all(ranks),
+        Some(_) => HostPairs::some(ranks, schedule.batches().flatten().map(places)),
+    }
+}
+
+/// Which pairs are measured, and when.
+fn described(arguments: &FabricArguments, ranks: u32) -> serde_json::Value {
+    let schedule = arguments.schedule(ranks);
+    let sampled = schedule.sampled();
+    json!({
+        "method": "circle", "concurrency": arguments.concurrency.to_string(), "rounds": arguments.rounds(),
+        "pairs": schedule.pairs(), "partners": sampled.map_or(json!("all"), |count| json!(count)),
+        "seed": sampled.map(|_| arguments.hca.seed),
+    })
 }
 
 /// What ranks report before anything is measured, CPU quotas that are too small, beside what an earlier run found.

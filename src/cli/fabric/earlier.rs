@@ -29,6 +29,9 @@ pub(super) struct FabricDocument {
     pub(super) schedule: Value,
     /// What is measured between two ranks.
     pub(super) settings: Value,
+    /// Where the tiers come from, the pairs of each, and the nodes that are in none.
+    #[serde(default)]
+    pub(super) tiers: Value,
     /// What clocks contradict each other in over third hosts: no rank is blamed for it.
     #[serde(default)]
     pub(super) contradictions: Vec<String>,
@@ -164,6 +167,7 @@ mod tests {
             there: Vec::new(),
             schedule: Value::Null,
             settings: Value::Null,
+            tiers: Value::Null,
             contradictions: Vec::new(),
             contradicted_rounds: Vec::new(),
             resumed_at: Vec::new(),

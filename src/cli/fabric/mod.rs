@@ -7,6 +7,7 @@
 //! | [`course`] | rank 0's files: what comes is on disk before the next pairs are measured |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
+//! | [`distances`] | where the tiers come from |
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | the verdicts on pairs, nodes and tiers |
@@ -15,6 +16,7 @@
 
 mod conducting;
 mod course;
+mod distances;
 mod dry_run;
 mod earlier;
 mod folders;
@@ -40,7 +42,7 @@ use crate::cli::hca::HcaArguments;
 use crate::launch::conductor::Limits;
 use crate::launch::identity::{Identity, IdentityError, Options, environment};
 use crate::launch::message::Terms;
-use crate::launch::schedule::Concurrency;
+use crate::launch::schedule::{Concurrency, Partners, Schedule};
 use crate::rig::limit::Limit;
 
 /// How many pairs are measured at once, of which the number may have a unit.
@@ -52,12 +54,38 @@ fn concurrency(text: &str) -> Result<Concurrency, String> {
     }
 }
 
+/// With how many others each rank is measured.
+fn partners(text: &str) -> Result<Partners, String> {
+    if text == "all" {
+        return Ok(Partners::All);
+    }
+    let number = count::<u32>(text, LEAST_PARTNERS..=u64::from(u32::MAX)).ok();
+    let number = number.and_then(NonZeroU32::new);
+    number.map(Partners::AtMost).ok_or_else(|| {
+        format!(
+            "it takes 'all' or a number of other ranks from {LEAST_PARTNERS}: fewer judge no node"
+        )
+    })
+}
+
+/// With fewer others a node is hardly judged.
+const LEAST_PARTNERS: u64 = 4;
+/// Up to this many ranks all pairs are measured, if not asked for otherwise.
+const ALL_PAIRS_UP_TO: u32 = 1024;
+/// Beyond, each rank with this many others.
+const USUAL_PARTNERS: NonZeroU32 = NonZeroU32::new(64).unwrap();
+
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
     /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(long, value_name = "HOW", default_value = "together", value_parser = concurrency, help_heading = "Fabric")]
     pub concurrency: Concurrency,
+
+    /// Measure each rank with this many others, 4 at least, drawn at random by --seed, or with all [default: all up to 1024 ranks, else
+    /// 64]
+    #[arg(long, value_name = "N", value_parser = partners, help_heading = "Fabric")]
+    pub partners: Option<Partners>,
 
     /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
     #[arg(long, value_name = "N", default_value_t = 16,
@@ -68,8 +96,18 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Fabric", value_parser = duration)]
     pub pair_timeout: Duration,
 
-    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line; only pairs of
-    /// one distance are compared [default: the switches of Slurm]
+    /// Read from a file at which switch each node is: Slurm's topology.conf or the output of ibnetdiscover; only pairs of
+    /// one distance are compared [default: SLURM_TOPOLOGY_ADDR of each node]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "group",
+        help_heading = "Fabric"
+    )]
+    pub topology: Option<PathBuf>,
+
+    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line, in place of
+    /// --topology
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub group: Option<PathBuf>,
 
@@ -130,6 +168,16 @@ impl FabricArguments {
         let mut hosts = identity.rendezvous.hosts.iter();
         let meets = hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()));
         meets && self.bind.is_none_or(|bind| bind.is_loopback())
+    }
+
+    /// Which pairs of this many ranks are measured, and when.
+    fn schedule(&self, ranks: u32) -> Schedule {
+        let usual = match ranks {
+            ..=ALL_PAIRS_UP_TO => Partners::All,
+            _ => Partners::AtMost(USUAL_PARTNERS),
+        };
+        let partners = self.partners.unwrap_or(usual);
+        Schedule::new(ranks, self.concurrency).with(partners, self.hca.seed)
     }
 
     fn rounds(&self) -> u32 {

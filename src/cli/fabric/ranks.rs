@@ -45,6 +45,11 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     let identity = arguments
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
+    // What rank 0 refuses, it refuses before anything else.
+    let place = match identity.rank {
+        0 => Some(FabricOutput::find(arguments, &identity)?),
+        _ => None,
+    };
     let asked = arguments.hca.between.config();
     let secret = asked.secret.load();
     let secret = secret
@@ -63,12 +68,12 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     let serves = serve_others(&pair, bind, secret.clone())?;
     let cpus = current_affinity()?.to_string();
     let hello = Hello::new(&identity, settings, (boot_id, cpus), serves);
-    if identity.rank > 0 {
+    let Some(place) = place else {
         let agent = Agent::meet_with(secret.as_ref(), &identity.rendezvous, &hello, GATHERING)?;
         agent.attend(&mut &*pair)?;
         return Ok(0);
-    }
-    lead(arguments, &identity, hello, (pair, secret))
+    };
+    lead(arguments, &identity, &place, (hello, pair, secret))
 }
 
 /// The command line without what differs from rank to rank.
@@ -147,10 +152,9 @@ fn serve_others(
 fn lead(
     arguments: &FabricArguments,
     identity: &Identity,
-    hello: Hello,
-    (pair, secret): (Arc<PairEnd>, Option<Secret>),
+    place: &FabricOutput,
+    (hello, pair, secret): (Hello, Arc<PairEnd>, Option<Secret>),
 ) -> anyhow::Result<u8> {
-    let place = FabricOutput::find(arguments, identity)?;
     let listener = rendezvous::listen(&identity.rendezvous).map_err(exit_error)?;
     let door = Door {
         secret: secret.clone(),
@@ -167,7 +171,7 @@ fn lead(
         measure: arguments.pair_timeout,
         ..Limits::default()
     };
-    let code = conduct(arguments, identity, &place, (door, terms, limits))?;
+    let code = conduct(arguments, identity, place, (door, terms, limits))?;
     // It ends on command, unless its device keeps it.
     let until = Instant::now() + LEAVING;
     while !agent.is_finished() && Instant::now() < until {

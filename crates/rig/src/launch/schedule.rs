@@ -3,6 +3,10 @@
 //! All pairs of N ranks are N - 1 rounds of N/2 disjoint ones (N rounds if N is odd, in each of which one rank rests),
 //! by the circle method: one rank stays, the others turn around it. A round and its pairs follow from numbers, so that
 //! nothing is stored of them, whatever N is. Both directions of a pair are measured in its turn.
+//!
+//! A sample takes some of the rounds, drawn at random, of the ranks in an order that is drawn as well: in their own order the
+//! partners of neighbours would be neighbours. Each pair is as likely as any other to be in the sample. With an odd number
+//! of ranks it takes one round more, in which some rest, so that none has fewer partners than were asked for.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,6 +14,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::pacing::SplitMix64;
 
 /// Two ranks, the lower one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,17 +105,96 @@ impl fmt::Display for Concurrency {
     }
 }
 
-/// All pairs of this many ranks.
+/// With how many others each rank measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partners {
+    /// With all.
+    All,
+    /// With this many, or all if there are no more.
+    AtMost(NonZeroU32),
+}
+
+impl fmt::Display for Partners {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Partners::All => formatter.write_str("all"),
+            Partners::AtMost(count) => count.fmt(formatter),
+        }
+    }
+}
+
+/// All pairs of this many ranks, or a sample of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     ranks: u32,
     concurrency: Concurrency,
+    /// As many rounds, and by which seed they are drawn; none for all.
+    sample: Option<(u32, u64)>,
 }
 
 impl Schedule {
-    /// Of `ranks`, 2 or more.
+    /// All pairs of `ranks`, 2 or more.
     pub fn new(ranks: u32, concurrency: Concurrency) -> Self {
-        Schedule { ranks, concurrency }
+        Schedule {
+            ranks,
+            concurrency,
+            sample: None,
+        }
+    }
+
+    /// The same with fewer partners for each rank, drawn by the seed.
+    #[must_use]
+    pub fn with(mut self, partners: Partners, seed: u64) -> Self {
+        self.sample = match partners {
+            Partners::AtMost(count) if count.get() < self.ranks.saturating_sub(1) => {
+                Some((count.get(), seed))
+            }
+            _ => None,
+        };
+        self
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(self) -> u32 {
+        self.ranks
+    }
+
+    /// The partners of each rank, at least, where they are not all others.
+    pub fn sampled(self) -> Option<u32> {
+        self.sample.map(|(count, _)| count)
+    }
+
+    /// The partners of each rank.
+    pub fn partners(self) -> Vec<u32> {
+        let mut partners = vec![self.rounds_to_measure() as u32; self.ranks as usize];
+        if self.ranks % 2 == 1 {
+            let order = self.order();
+            for round in self.measured_rounds() {
+                // The rank at a place rests in the round of that number.
+                partners[order[round as usize] as usize] -= 1;
+            }
+        }
+        partners
+    }
+
+    /// The rank at each place of the circle.
+    fn order(self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.ranks).collect();
+        if let Some((_, seed)) = self.sample {
+            shuffle(&mut order, &mut SplitMix64::new(!seed));
+        }
+        order
+    }
+
+    /// The rounds that are measured, in order.
+    fn measured_rounds(self) -> Vec<u32> {
+        let mut rounds: Vec<u32> = (0..self.rounds()).collect();
+        if let Some((_, seed)) = self.sample {
+            shuffle(&mut rounds, &mut SplitMix64::new(seed));
+            rounds.truncate(self.rounds_to_measure() as usize);
+            rounds.sort_unstable();
+        }
+        rounds
     }
 
     /// How many there are on the circle: with an odd number, one more, which does not exist.
@@ -122,13 +207,26 @@ impl Schedule {
         self.places().saturating_sub(1)
     }
 
-    /// All pairs.
+    /// The pairs that are measured.
     pub fn pairs(self) -> u64 {
+        self.rounds_to_measure() * u64::from(self.ranks / 2)
+    }
+
+    /// All pairs, in the sample or not.
+    pub fn all_pairs(self) -> u64 {
         u64::from(self.ranks) * u64::from(self.ranks.saturating_sub(1)) / 2
     }
 
-    /// The disjoint pairs of a round.
-    pub fn round(self, round: u32) -> impl Iterator<Item = Pair> {
+    fn rounds_to_measure(self) -> u64 {
+        let rests = self.ranks % 2;
+        u64::from(
+            self.sample
+                .map_or(self.rounds(), |(count, _)| count + rests),
+        )
+    }
+
+    /// The disjoint pairs of a round, by their places on the circle: of all pairs these are the ranks.
+    fn round(self, round: u32) -> impl Iterator<Item = Pair> {
         let turning = u64::from(self.rounds());
         let at = move |place: u64| ((u64::from(round) + place) % turning) as u32;
         let stays = std::iter::once((at(0), self.rounds()));
@@ -140,8 +238,8 @@ impl Schedule {
             .map(|(one, other)| Pair::of(one, other))
     }
 
-    /// In which round a pair is.
-    pub fn round_of(self, pair: Pair) -> u32 {
+    /// In which round a pair of places is.
+    fn round_of(self, pair: Pair) -> u32 {
         let turning = u64::from(self.rounds());
         if u64::from(pair.higher()) == turning {
             return pair.lower();
@@ -153,8 +251,11 @@ impl Schedule {
 
     /// What is measured at once, one after the other. Nothing is stored of it.
     pub fn batches(self) -> impl Iterator<Item = Vec<Pair>> {
-        (0..self.rounds()).flat_map(move |round| {
-            let pairs: Vec<Pair> = self.round(round).collect();
+        let order = self.order();
+        self.measured_rounds().into_iter().flat_map(move |round| {
+            let places = self.round(round).map(Pair::ranks);
+            let ranks = places.map(|places| places.map(|place| order[place as usize]));
+            let pairs: Vec<Pair> = ranks.map(|[one, other]| Pair::of(one, other)).collect();
             let size = self.concurrency.of(pairs.len() as u64);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             pairs.chunks(size).map(<[Pair]>::to_vec).collect::<Vec<_>>()
@@ -164,7 +265,7 @@ impl Schedule {
     /// How many those are.
     pub fn batch_count(self) -> u64 {
         let of_a_round = u64::from(self.ranks / 2);
-        u64::from(self.rounds()) * of_a_round.div_ceil(self.concurrency.of(of_a_round))
+        self.rounds_to_measure() * of_a_round.div_ceil(self.concurrency.of(of_a_round))
     }
 
     /// How long all pairs take, if each takes that long.
@@ -177,8 +278,16 @@ impl Schedule {
     /// room: never more than of all pairs. A pair that is given twice is measured once.
     pub fn batches_of(self, pairs: impl IntoIterator<Item = Pair>) -> Vec<Vec<Pair>> {
         let mut pairs: Vec<Pair> = pairs.into_iter().collect();
+        let mut place_of = vec![0; self.ranks as usize];
+        for (place, rank) in (0..).zip(self.order()) {
+            place_of[rank as usize] = place;
+        }
+        let round_of = |pair: &Pair| {
+            let [one, other] = pair.ranks().map(|rank| place_of[rank as usize]);
+            self.round_of(Pair::of(one, other))
+        };
         // A round's pairs then fit into the batch of that number at the latest.
-        pairs.sort_unstable_by_key(|pair| (self.round_of(*pair), *pair));
+        pairs.sort_unstable_by_key(|pair| (round_of(pair), *pair));
         pairs.dedup();
         let room = self.concurrency.of(u64::from(self.ranks / 2));
         let mut batches: Vec<Vec<Pair>> = Vec::new();
@@ -200,6 +309,13 @@ impl Schedule {
             }
         }
         batches
+    }
+}
+
+/// Draws an order.
+fn shuffle(all: &mut [u32], numbers: &mut SplitMix64) {
+    for last in (1..all.len()).rev() {
+        all.swap(last, (numbers.draw() % (last as u64 + 1)) as usize);
     }
 }
 
@@ -284,6 +400,70 @@ mod tests {
         let last: Vec<Pair> = schedule.round(schedule.rounds() - 1).collect();
         assert_eq!(last.len(), 1 << 15);
         assert_disjoint(&last);
+    }
+
+    fn sample(ranks: u32, count: u32, seed: u64) -> Schedule {
+        all(ranks).with(Partners::AtMost(NonZeroU32::new(count).unwrap()), seed)
+    }
+
+    #[test]
+    fn a_sample_gives_each_rank_its_partners_and_each_pair_the_same_chance() {
+        for ranks in [8, 9, 64, 65] {
+            for count in [1, 3, 6] {
+                let schedule = sample(ranks, count, 7);
+                let pairs: Vec<Pair> = schedule.batches().flatten().collect();
+                assert_eq!(pairs.len() as u64, schedule.pairs());
+                assert_eq!(schedule.batches().count() as u64, schedule.batch_count());
+                schedule.batches().for_each(|batch| assert_disjoint(&batch));
+                assert_eq!(pairs.iter().collect::<HashSet<_>>().len(), pairs.len());
+                for (rank, partners) in (0..).zip(schedule.partners()) {
+                    let with = pairs.iter().filter(|pair| pair.ranks().contains(&rank));
+                    assert_eq!(with.count() as u32, partners, "{rank} of {ranks}");
+                    assert!((count..=count + ranks % 2).contains(&partners));
+                }
+                // The same seed draws the same, and what is missing of it fits into as many batches.
+                let again = sample(ranks, count, 7).batches().flatten();
+                assert!(again.eq(pairs.iter().copied()));
+                assert!(schedule.batches_of(pairs).len() as u64 <= schedule.batch_count());
+            }
+            for count in [ranks - 1, ranks, 10 * ranks] {
+                assert_eq!(sample(ranks, count, 7), all(ranks));
+            }
+            assert_eq!(all(ranks).partners(), vec![ranks - 1; ranks as usize]);
+            assert_eq!(all(ranks).with(Partners::All, 7).sampled(), None);
+            let mut counts = std::collections::BTreeMap::new();
+            for seed in 0..2000 {
+                for pair in sample(ranks, 2, seed).batches().flatten() {
+                    *counts.entry(pair).or_insert(0_u32) += 1;
+                }
+            }
+            let all_pairs = all(ranks).all_pairs();
+            let expected = 2000.0 * sample(ranks, 2, 0).pairs() as f64 / all_pairs as f64;
+            assert_eq!(counts.len() as u64, all_pairs);
+            for (pair, count) in counts {
+                let beyond = (f64::from(count) - expected) / expected.sqrt();
+                assert!(
+                    beyond.abs() < 5.0,
+                    "{pair} of {ranks}: {count}, not {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_sample_has_pairs_of_nearly_each_block_of_neighbours() {
+        let (ranks, block, mut without) = (1024, 32, 0);
+        for seed in 0..20 {
+            // By chance each block has 7.8 of its pairs.
+            let pairs = sample(ranks, 16, seed).batches().flatten();
+            let blocks = pairs.map(|pair| pair.ranks().map(|rank| rank / block));
+            let found: HashSet<u32> = blocks
+                .filter(|[one, other]| one == other)
+                .map(|of| of[0])
+                .collect();
+            without += (ranks / block) as usize - found.len();
+        }
+        assert!(without <= 6, "{without} of 640 blocks have no pair");
     }
 
     #[test]

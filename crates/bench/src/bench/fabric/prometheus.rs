@@ -85,8 +85,8 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
     out.sample(&[], Some(flag(snapshot.complete)));
     out.nodes(snapshot.nodes);
     out.metric("pairs", "Ordered pairs by verdict.");
-    use PairVerdict::{Congested, Missing, Ok, Slow, Suspect};
-    for verdict in [Ok, Slow, Congested, Suspect, Missing] {
+    use PairVerdict::{Congested, Missing, NotJudged, Ok, Slow, Suspect};
+    for verdict in [Ok, Slow, Congested, Suspect, NotJudged, Missing] {
         let count = snapshot
             .pairs
             .iter()

@@ -393,6 +393,20 @@ kinds! {
     THROTTLING_UNKNOWN "throttling-unknown" Reservation
         "whether a CPU quota stopped threads is unknown: {reasons}" "" "make these files readable, or lift the quota";
 
+    // Pairs and nodes of a fabric.
+    PAIRS_SAMPLED "pairs-sampled" Advice
+        "each rank was measured with {partners} of {others} others, drawn at random"
+        "a slow node shows in its own pairs, a slow link only if it is among the {percent} % of all pairs that were measured"
+        "use --partners all for all pairs, or another --seed for others";
+    TIER_UNKNOWN "tier-unknown" Reservation
+        "the tier of {nodes} is unknown" "{source} does not name them, so their pairs are compared with none and not judged"
+        "correct the names in the file, or name them with --topology or --group; docs/fabric.md has the rules";
+
+    TIER_TOO_SMALL "tier-too-small" Reservation
+        "the pairs of the tier {tiers} are not judged"
+        "less than two of the tier have figures in both directions, so there is nothing to compare"
+        "measure with more nodes that are as far apart";
+
     // Rates.
     RATE_MISSED "rate-missed" Advice
         "in a round {what} at a rate {off} % off the one asked for" "{why}" "use longer rounds, or a lower rate";

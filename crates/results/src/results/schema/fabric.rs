@@ -21,7 +21,8 @@ columns! {
     TO = setting("to", "the node that receives");
     FROM_RANK = setting("from_rank", "the rank that sends").whole();
     TO_RANK = setting("to_rank", "the rank that receives").whole();
-    TIER = setting("tier", "how far apart the two are: only pairs of one tier are compared");
+    TIER = setting("tier", "how far apart the two are: only pairs of one tier are compared; unknown if the source of \
+        the tiers does not name one of them");
     CONCURRENCY = setting("concurrency", "how many pairs were measured at the same time: alone, together or a number");
 }
 
@@ -91,7 +92,7 @@ columns! {
     ALONE_P99 = measured("alone_half_round_trip_p99_ns", "half of its 99th percentile, measured alone", 1)
         .title("alone p99");
     VERDICT = label("verdict", "ok, slow (also alone), congested (beside others, and not alone), suspect (not measured \
-        alone) or missing");
+        alone), not-judged (its tier is unknown) or missing");
     SLOWER_WAY = label("slower_way", "whether this direction is proved to be slower than the other: yes or no; empty \
                                       if the bounds do not show it");
     SLOWER_BY = measured("slower_by_at_least_ns", "by how much this direction is slower than it has to be, at least, in each \
@@ -110,10 +111,10 @@ pub mod node {
         RANK = label("rank", "its rank").data(Data::Whole);
         GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");
-        MISSING = count("pairs_missing", "ordered pairs with it that have none").better(Better::Lower).title("missing");
+        MISSING = count("pairs_missing", "ordered pairs with it that were to be measured and have none").better(Better::Lower).title("missing");
         SCORE = measured("score", "how far its worst direction stands out, in robust standard deviations", 2)
             .title("score");
-        VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, or too few pairs) or missing");
+        VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, too few pairs, or an unknown tier) or missing");
         DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips show it; empty if not \
                                         slow");
         FIGURE = label("figure", "the figure that the score is of");
@@ -132,7 +133,7 @@ pub mod tier {
         /// A tier.
         TIER;
         NAME = label("tier", "the tier, or all");
-        PAIRS = label("pairs", "ordered pairs in it").data(Data::Whole);
+        PAIRS = label("pairs", "ordered pairs in it, to be measured or not").data(Data::Whole);
         MEASURED = label("pairs_measured", "those that have figures").data(Data::Whole).title("measured");
         HALF_LEAST = measured("half_round_trip_p50_least_ns", "of their median halves of a round trip the least", 1);
         HALF_P50 = measured("half_round_trip_p50_ns", "their median", 1).title("rtt/2 p50");

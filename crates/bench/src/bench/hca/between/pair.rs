@@ -30,7 +30,7 @@ use crate::host::readiness::{CPU_QUOTA, Needs, Readiness, Verdict};
 use crate::host::{CpuSet, HostError, Topology};
 use crate::launch::agent::RankWork;
 use crate::launch::message::{DirectionReport, MeasurementOrder, PairReport, Start};
-use crate::rdma::verbs::devices;
+use crate::rdma::verbs::{LinkLayer, devices};
 use crate::results::finding::{Finding, kinds};
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
@@ -130,9 +130,11 @@ impl PairEnd {
         let port = OpenPort::open(port)?;
         let facts = port.facts();
         let quota = of_quota(self.config.priority)?;
+        let gid = facts.gids.first().map(|gid| gid.gid.as_str());
         let known = json!({
             "limits": Limits::of_this_process(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
+            "gid": gid.filter(|_| facts.link_layer == LinkLayer::InfiniBand),
             "description": facts.description, "details": facts.details,
             "findings": Vec::from_iter(idle.as_ref().map(of_idle_states).into_iter().chain(quota)),
         });
