@@ -19,7 +19,7 @@ use crate::results::finding::kinds::RATE_NOT_FOUND;
 use crate::results::schema::{FAILURE, Schema, SearchedRate};
 use crate::results::text::printable_path;
 use crate::results::units;
-use crate::rig::benchmark::Plan;
+use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::stats::percentile::between_known;
 use crate::stats::rate_search::{self, Answer, Limit, RateSearch, Step};
 use crate::stats::sequential::{LEAST_ROUNDS, SequentialTest};
@@ -131,9 +131,25 @@ impl Searches {
     /// Bytes that the run leaves on disk at the most: of each search all rungs and the dearest way to close in, each
     /// rate in all rounds.
     pub(crate) fn bytes(&self, plan: &Plan) -> u64 {
+        self.bytes_with(plan, |point| point.bytes)
+    }
+
+    /// Bytes that must be free before the first round: those of [`Searches::bytes`] if nothing were lost, and a round
+    /// that loses all. A rate at which much is lost fails within a few rounds, and [`SweepRun::measure`] asks for the
+    /// bytes of each round before it.
+    ///
+    /// [`SweepRun::measure`]: super::course::SweepRun::measure
+    pub(crate) fn bytes_to_begin(&self, plan: &Plan) -> u64 {
+        let without_losses =
+            |point: &PlannedPoint| point.bytes.saturating_sub(point.bytes_of_losses);
+        let round = self.costliest_round(plan).bytes();
+        self.bytes_with(plan, without_losses).saturating_add(round)
+    }
+
+    fn bytes_with(&self, plan: &Plan, bytes: impl Fn(&PlannedPoint) -> u64) -> u64 {
         let of_rate = |point: &usize| {
             let point = &plan.points[*point];
-            let again = point.bytes.saturating_sub(point.bytes_once);
+            let again = bytes(point).saturating_sub(point.bytes_once);
             again
                 .saturating_mul(self.most_rounds().into())
                 .saturating_add(point.bytes_once)

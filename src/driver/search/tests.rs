@@ -34,6 +34,7 @@ fn plan_of(types: &[&str], rates: &[f64]) -> Plan {
             time: Duration::from_secs_f64(1e4 / rate),
             bytes: *rate as u64,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         }
     });
@@ -377,6 +378,14 @@ fn the_most_of_a_search_is_known_beforehand() {
         point.bytes_once = point.bytes;
     }
     assert_eq!(most, 40 * searches.bytes(&once));
+    // To begin with: all of it without what losses add, and a round that loses all.
+    assert_eq!(searches.bytes_to_begin(&plan), most + 200_000);
+    let mut lossy = plan.clone();
+    for point in &mut lossy.points {
+        point.bytes_of_losses = point.bytes;
+    }
+    assert_eq!(searches.bytes(&lossy), most);
+    assert_eq!(searches.bytes_to_begin(&lossy), 200_000);
 }
 
 #[test]
