@@ -28,6 +28,7 @@
 //! | [`tcp`] | connections of TCP over the loopback |
 //! | [`udp`] | datagrams over the loopback |
 //! | [`unix`] | Unix sockets |
+//! | `zenoh` | sessions of Zenoh; feature `zenoh` |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod broker;
@@ -63,9 +64,13 @@ mod runtime;
 pub mod settings;
 mod socket_option;
 pub mod tcp;
+#[cfg(test)]
+mod test_samples;
 pub mod udp;
 pub mod unix;
 pub mod wiring;
+#[cfg(feature = "zenoh")]
+pub mod zenoh;
 #[cfg(feature = "zeromq")]
 pub mod zeromq;
 
