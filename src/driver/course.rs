@@ -256,6 +256,12 @@ impl SweepRun {
                 }
                 break;
             }
+            if self.searches.is_some() {
+                let bytes = missing
+                    .iter()
+                    .map(|(_, point)| self.plan.points[*point].bytes);
+                self.run.folder.require_space(bytes.sum())?;
+            }
             let started = Instant::now();
             let mut by = match own.take() {
                 Some(benchmark) => PointMeasurer::Benchmark(benchmark),

@@ -120,7 +120,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     }
     resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let started_at = SystemTime::now();
-    let needed = bytes_needed(&round, &rounds, sweep.budget).min(most_bytes);
+    let needed = match &searches {
+        Some(searches) => searches.bytes_to_begin(&plan),
+        None => u64::MAX,
+    };
+    let needed = bytes_needed(&round, &rounds, sweep.budget).min(needed);
     let earlier = match &sweep.resume {
         Some(folder) => {
             let mut earlier = EarlierRun::read(folder, schema)

@@ -28,6 +28,8 @@ const TYPES: &[&str] = &[
     "iceoryx2",
     #[cfg(feature = "grpc")]
     "grpc",
+    #[cfg(feature = "zenoh")]
+    "zenoh",
 ];
 
 fn publishes(running: &Running) {

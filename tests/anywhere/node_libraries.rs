@@ -12,6 +12,8 @@ const TYPES: &[&str] = &[
     "iceoryx2",
     #[cfg(feature = "grpc")]
     "grpc",
+    #[cfg(feature = "zenoh")]
+    "zenoh",
 ];
 
 #[test]
