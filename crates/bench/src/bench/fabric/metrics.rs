@@ -1,0 +1,193 @@
+//! What runs of a fabric are judged by over time: a figure of each pair, so that one run can be compared with others.
+//!
+//! Times are compared as ratios: their logarithms are taken apart into tiers, nodes and rests by
+//! [`polish`](super::scores::polish). What all nodes of a run have in common is in its tiers, so that a fabric that is
+//! busier as a whole moves no node. The excess of a direction can be a few nanoseconds, of which a ratio means nothing:
+//! half of the shortest round trip is added, which makes it a latency in one direction.
+
+use super::matrix::Matrix;
+use super::scores::{Fit, median, polish};
+use super::tiers::Tiers;
+use crate::results::schema::Column;
+use crate::results::schema::fabric::{
+    EXCESS_P50, EXCESS_P99, HALF_MIN, HALF_P50, HALF_P99, LOST, SENT,
+};
+use crate::rig::named::named;
+
+named! {
+    /// What a rule is about.
+    Metric {
+        /// Half of the shortest round trip.
+        HalfMin = "rtt/2.min",
+        /// Half of the median round trip.
+        HalfP50 = "rtt/2.p50",
+        /// Half of its 99th percentile.
+        HalfP99 = "rtt/2.p99",
+        /// The median excess of a direction, above half of the shortest round trip.
+        ExcessP50 = "excess.p50",
+        /// The 99th percentile of the excess, likewise.
+        ExcessP99 = "excess.p99",
+        /// The share of messages that did not arrive.
+        Loss = "loss",
+        /// The share of a node's pairs without figures.
+        Missing = "missing",
+        /// The verdict of the run itself.
+        Verdict = "verdict",
+    }
+}
+
+impl Metric {
+    /// Those that are times, which are compared with a baseline.
+    pub const TIMES: [Metric; 5] = [
+        Metric::HalfMin,
+        Metric::HalfP50,
+        Metric::HalfP99,
+        Metric::ExcessP50,
+        Metric::ExcessP99,
+    ];
+
+    /// Whether it takes a baseline.
+    pub fn is_time(self) -> bool {
+        Self::TIMES.contains(&self)
+    }
+
+    /// Whether a pair and its opposite have figures of their own, so that a direction can be named.
+    pub fn is_directional(self) -> bool {
+        matches!(self, Metric::ExcessP50 | Metric::ExcessP99 | Metric::Loss)
+    }
+}
+
+/// A node of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunNode {
+    /// Its name in the tables.
+    pub name: String,
+    /// As the engine calls its host; empty where it did not take part.
+    pub host: String,
+    /// Its switch or group.
+    pub group: String,
+    /// Whether the run itself names it as slow.
+    pub is_named: bool,
+    /// What it runs on, by name: firmware, kernel, port. Facts that are unknown are left out.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// A run, as far as it is compared with others.
+#[derive(Debug, Clone)]
+pub struct RunFigures {
+    /// Its nodes, by place in the matrices.
+    pub nodes: Vec<RunNode>,
+    /// Their tiers.
+    pub tiers: Tiers,
+    /// A matrix for each of [`Self::COLUMNS`].
+    pub columns: [Matrix; 7],
+}
+
+impl RunFigures {
+    /// The columns that metrics are made of.
+    pub const COLUMNS: [Column; 7] = [
+        HALF_MIN, HALF_P50, HALF_P99, EXCESS_P50, EXCESS_P99, SENT, LOST,
+    ];
+
+    /// The place of a node of that name.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// The logarithm of a time in ns, of all pairs.
+    fn logarithms(&self, metric: Metric) -> Matrix {
+        let [least, half, half_p99, excess, excess_p99, ..] = &self.columns;
+        let (figure, above) = match metric {
+            Metric::HalfMin => (least, None),
+            Metric::HalfP99 => (half_p99, None),
+            Metric::ExcessP50 => (excess, Some(least)),
+            Metric::ExcessP99 => (excess_p99, Some(least)),
+            _ => (half, None),
+        };
+        Matrix::of(self.nodes.len(), |from, to| {
+            let above = above.map_or(Some(0.0), |above| above.get(from, to));
+            let ns = figure.get(from, to)? + above?;
+            (ns > 0.0).then(|| ns.ln())
+        })
+    }
+
+    /// A time taken apart: in logarithms of ns, and of ratios.
+    pub fn fit(&self, metric: Metric) -> Fit {
+        polish(&self.logarithms(metric), &self.tiers)
+    }
+
+    /// The share of messages that were lost, of all pairs.
+    pub fn losses(&self) -> Matrix {
+        let [.., sent, lost] = &self.columns;
+        Matrix::of(self.nodes.len(), |from, to| {
+            let sent = sent.get(from, to).filter(|sent| *sent > 0.0)?;
+            Some(lost.get(from, to)? / sent)
+        })
+    }
+
+    /// The share that most of a node's pairs lose: of what it sends, and of what it receives. One bad partner does not
+    /// move it.
+    pub fn losses_of(losses: &Matrix, node: usize) -> [Option<f64>; 2] {
+        let others = || (0..losses.nodes()).filter(move |other| *other != node);
+        let sent = others().filter_map(|to| losses.get(node, to)).collect();
+        let received = others().filter_map(|from| losses.get(from, node)).collect();
+        [median(sent), median(received)]
+    }
+
+    /// The share of a node's pairs that have no figures, beside nodes that have any; `None` beside none.
+    pub fn missing_of(&self, node: usize) -> Option<f64> {
+        let half = &self.columns[1];
+        let has_any = |other: &usize| *other != node && half.measured_with(*other) > 0;
+        let others: Vec<usize> = (0..self.nodes.len()).filter(has_any).collect();
+        let has = |pair: (usize, usize)| usize::from(half.get(pair.0, pair.1).is_some());
+        let there = others.iter().map(|&it| has((node, it)) + has((it, node)));
+        let all = 2 * others.len();
+        (all > 0).then(|| 1.0 - there.sum::<usize>() as f64 / all as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fabric::made_up::in_groups;
+
+    #[test]
+    fn metrics_are_made_of_the_columns() {
+        let matrix = |of: fn(usize, usize) -> Option<f64>| Matrix::of(4, of);
+        let run = RunFigures {
+            nodes: vec![RunNode::default(); 4],
+            tiers: in_groups(4, 2),
+            columns: [
+                matrix(|_, _| Some(900.0)),
+                matrix(|from, to| (from != 3 && to != 3).then_some(1000.0)),
+                matrix(|_, _| None),
+                matrix(|_, _| Some(0.0)),
+                matrix(|from, _| Some(100.0 * (1 + from) as f64)),
+                matrix(|from, _| Some(if from == 2 { 0.0 } else { 1000.0 })),
+                matrix(|from, to| Some(if from == 0 && to > 1 { 10.0 } else { 0.0 })),
+            ],
+        };
+        assert_eq!(
+            run.logarithms(Metric::HalfP50).get(0, 1),
+            Some(1000_f64.ln())
+        );
+        assert_eq!(run.logarithms(Metric::HalfP50).get(0, 3), None);
+        assert_eq!(run.logarithms(Metric::HalfP99).measured(), 0);
+        assert_eq!(
+            run.logarithms(Metric::ExcessP50).get(1, 0),
+            Some(900_f64.ln())
+        );
+        assert_eq!(
+            run.logarithms(Metric::ExcessP99).get(1, 0),
+            Some(1100_f64.ln())
+        );
+        let losses = run.losses();
+        assert_eq!((losses.get(0, 3), losses.get(2, 0)), (Some(0.01), None));
+        assert_eq!(RunFigures::losses_of(&losses, 0), [Some(0.01), Some(0.0)]);
+        // What is lost towards one of three partners is not the node's.
+        assert_eq!(RunFigures::losses_of(&losses, 3)[1], Some(0.005));
+        assert_eq!(run.missing_of(3), Some(1.0));
+        // A node that has no figures at all is missing itself, and nowhere else.
+        assert_eq!(run.missing_of(0), Some(0.0));
+    }
+}
