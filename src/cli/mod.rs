@@ -1,15 +1,17 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above`, `hcabench fabric --fail-above` or `--max-outliers`, or `hcabench compare
-//! --max-regression` is broken.
+//! `hcabench clock --fail-above`, `hcabench fabric --fail-above`, `--max-outliers` or `--baseline`, or `hcabench compare
+//! --max-regression` is broken. `hcabench health` has 1 for a node that is failing.
 
+mod baseline;
 mod clock;
 mod compare;
 mod cores;
 mod examples;
 mod fabric;
 mod hca;
+mod health;
 mod host;
 mod list;
 mod memory;
@@ -17,6 +19,7 @@ mod node;
 mod queue;
 mod serve;
 mod show;
+mod stored_fabric;
 
 #[cfg(test)]
 mod assignments;
@@ -88,6 +91,9 @@ struct GeneralArguments {
 #[derive(Debug, Subcommand)]
 #[command(args_override_self = true)]
 enum Command {
+    /// Take several healthy runs of hcabench fabric together, as a file that later runs are judged against
+    #[command(after_help = examples::BASELINE)]
+    Baseline(baseline::BaselineArguments),
     /// Measure how often, how long and why this machine stops a thread, as jumps of a clock; check whether its TSC can
     /// be trusted
     #[command(after_help = examples::CLOCK)]
@@ -106,6 +112,10 @@ enum Command {
     /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
+    /// Judge the nodes of a fabric over many runs: which failed in how many of the last ones, since when, on what; exit
+    /// code 1 if one is failing
+    #[command(after_help = examples::HEALTH)]
+    Health(health::HealthArguments),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
     #[command(after_help = examples::LIST)]
     List(list::ListArguments),
@@ -162,13 +172,14 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (
         1,
         "a run failed or was interrupted, and what was measured so far is on disk, marked INCOMPLETE; files of results \
-         are damaged, each of which is named; or the output could not be written",
+         are damaged, each of which is named; hcabench health found a node that is failing; or the output could not be \
+         written",
     ),
     (2, "bad input"),
     (
         3,
-        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above or --max-outliers, or hcabench compare \
-         --max-regression is broken",
+        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, or hcabench \
+         compare --max-regression is broken",
     ),
 ];
 
@@ -259,11 +270,13 @@ impl CommandLine {
 fn run(line: &CommandLine) -> anyhow::Result<u8> {
     match &line.command {
         None => hca::run(&line.hca),
+        Some(Command::Baseline(arguments)) => baseline::run(arguments),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Cores(arguments)) => cores::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
+        Some(Command::Health(arguments)) => health::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => figures::run(arguments),

@@ -4,11 +4,12 @@ use std::net::TcpListener;
 use std::time::SystemTime;
 
 use super::FabricArguments;
-use super::course::FabricRun;
+use super::course::{FabricRun, compared};
 use super::earlier::EarlierFabric;
 use super::judgement::FabricJudgement;
 use super::overview::known;
 use crate::arguments::UsageError;
+use crate::cli::health::OverTime;
 use crate::driver::ending::{Ending, close};
 use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
@@ -30,6 +31,8 @@ pub(crate) struct FabricOutput {
     earlier: Option<EarlierFabric>,
     /// The text of the file with the groups of nodes.
     groups: Option<String>,
+    /// What the run is judged by beside its own verdicts.
+    over_time: Option<OverTime>,
 }
 
 impl FabricOutput {
@@ -41,17 +44,20 @@ impl FabricOutput {
             text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))
         });
         let groups = groups.transpose()?;
+        let over_time = arguments.over_time.read(&compared(arguments))?;
         if let Some(folder) = &arguments.hca.sweep.resume {
             let earlier = EarlierFabric::read(folder, identity, &recorded_command_line());
             return Ok(FabricOutput {
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
                 groups,
+                over_time,
             });
         }
         output.check_folder(0)?;
         Ok(FabricOutput {
             earlier: None,
             groups,
+            over_time,
         })
     }
 
@@ -121,13 +127,22 @@ pub(crate) fn conduct(
         ))),
         (Ok(()), None) => course.outcome(),
     };
+    let over_time = place.over_time.as_ref().map(|it| it.judge(course.path()));
     let folder = course.into_folder();
     let FabricJudgement {
-        text,
-        broken,
-        not_written,
+        mut text,
+        mut broken,
+        mut not_written,
         ..
     } = found;
+    match over_time {
+        Some(Ok(judged)) => {
+            text += &judged.text;
+            broken.extend(judged.broken);
+        }
+        Some(Err(error)) => not_written = not_written.or(Some(error)),
+        None => {}
+    }
     let print = || match output.quiet {
         true => Ok(()),
         false => print_text(&text),

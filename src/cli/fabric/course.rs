@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize as _;
 use serde_json::json;
@@ -281,6 +281,10 @@ impl FabricRun {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(super) fn into_folder(self) -> ResultsFolder {
         self.folder
     }
@@ -431,6 +435,10 @@ fn document(
     }
     FabricDocument {
         hcabench: Program::this(),
+        started_at: match earlier {
+            None => humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            Some(earlier) => earlier.document.started_at.clone(),
+        },
         command_line: match earlier {
             None => recorded_command_line(),
             Some(earlier) => earlier.document.command_line.clone(),
@@ -440,8 +448,7 @@ fn document(
         ranks: identity.ranks,
         nodes: distinct_names(&names),
         there: there.into_values().collect(),
-        schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
-                          "rounds": arguments.rounds() }),
+        schedule: schedule(arguments),
         settings: settings(arguments),
         contradictions: Vec::new(),
         contradicted_rounds: Vec::new(),
@@ -462,6 +469,17 @@ fn of_ranks(conductor: &Conductor, earlier: Option<&EarlierFabric>) -> Findings 
         }
     }
     all
+}
+
+/// What must be the same of runs that are compared, as `fabric.json` has it.
+pub(super) fn compared(arguments: &FabricArguments) -> serde_json::Value {
+    json!({ "schedule": schedule(arguments), "settings": settings(arguments) })
+}
+
+/// How pairs are scheduled.
+fn schedule(arguments: &FabricArguments) -> serde_json::Value {
+    json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
+            "rounds": arguments.rounds() })
 }
 
 /// What is measured between two ranks, by the names of the options.

@@ -1,4 +1,4 @@
-//! Student's t distribution: from which value on a deviation is no chance where the spread itself is estimated from a
+//! Student's t distribution: from which value on a deviation cannot be chance where the spread itself is estimated from a
 //! few figures.
 //!
 //! The tail is the regularised incomplete beta function (Abramowitz and Stegun, Handbook of Mathematical Functions,

@@ -41,8 +41,8 @@ pub struct Baseline {
     pub runs: Vec<BaselineRun>,
     /// What was measured between two ranks, the same in all of them.
     pub settings: Value,
-    /// How many pairs were measured at once, the same in all of them.
-    pub concurrency: Value,
+    /// How pairs were scheduled, the same in all of them but for the number of rounds.
+    pub schedule: Value,
     /// By name.
     pub tiers: BTreeMap<String, TierBaseline>,
     /// By name.

@@ -39,7 +39,7 @@ fn of_runs(runs: &[RunFigures]) -> Baseline {
         hcabench: Program::this(),
         runs: Vec::new(),
         settings: serde_json::Value::Null,
-        concurrency: serde_json::Value::Null,
+        schedule: serde_json::Value::Null,
         tiers,
         nodes,
         of_all_nodes,

@@ -25,6 +25,7 @@ use crate::between::probe::probe_rows;
 use crate::between::proof::ProvedBounds;
 use crate::host::idle_hold::IdleHold;
 use crate::host::limits::Limits;
+use crate::host::machine_name::kernel_release;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::readiness::{CPU_QUOTA, Needs, Readiness, Verdict};
 use crate::host::{CpuSet, HostError, Topology};
@@ -131,7 +132,7 @@ impl PairEnd {
         let facts = port.facts();
         let quota = of_quota(self.config.priority)?;
         let known = json!({
-            "limits": Limits::of_this_process(),
+            "limits": Limits::of_this_process(), "kernel": kernel_release(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "description": facts.description, "details": facts.details,
             "findings": Vec::from_iter(idle.as_ref().map(of_idle_states).into_iter().chain(quota)),

@@ -1,0 +1,200 @@
+//! A fabric's results, as commands that compare several of them read them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use crate::arguments::UsageError;
+use crate::bench::fabric::matrix::Matrix;
+use crate::bench::fabric::metrics::{RunFigures, RunNode};
+use crate::bench::fabric::tiers::Tiers;
+use crate::compare::circumstances::{Differs, differences_of};
+use crate::results::read::{Fabric, ReadError};
+use crate::results::schema::STARTED_AT;
+use crate::results::schema::fabric::{HALF_P50, PAIRS};
+use crate::results::text::printable_path;
+
+/// Folders in folders are searched so deep.
+const DEPTH: usize = 6;
+/// The parts of `fabric.json` that must be the same.
+pub(super) const PARTS: [&str; 2] = ["schedule", "settings"];
+
+/// A run whose pairs were judged.
+#[derive(Debug)]
+pub(super) struct StoredFabric {
+    pub(super) fabric: Fabric,
+    /// When it began, in RFC 3339.
+    pub(super) started_at: String,
+    pub(super) began: SystemTime,
+    pub(super) figures: RunFigures,
+}
+
+impl StoredFabric {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// What cannot be read or used of it.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let fabric = Fabric::salvage(path)?;
+        let unusable = |reason: &str| UsageError(format!("{}: {reason}", printable_path(path)));
+        if !fabric.is_judged() {
+            let reason =
+                "the run was killed before its pairs were judged; fix: complete it with --resume";
+            return Err(unusable(reason).into());
+        }
+        let started_at = started_at(&fabric)?;
+        let Ok(began) = humantime::parse_rfc3339(&started_at) else {
+            let reason = "it has no row with a date; fix: leave it out";
+            return Err(unusable(reason).into());
+        };
+        Ok(StoredFabric {
+            figures: figures(&fabric)?,
+            fabric,
+            started_at,
+            began,
+        })
+    }
+
+    /// The path of its folder.
+    pub(super) fn folder(&self) -> String {
+        self.fabric.path.display().to_string()
+    }
+}
+
+/// The folders of fabrics in and below a folder. Links could lead in a circle and are not followed.
+pub(super) fn folders_below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    fs::read_dir(folder)?;
+    let mut found = Vec::new();
+    search(folder, DEPTH, &mut found);
+    found.sort();
+    Ok(found)
+}
+
+fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    if Fabric::is_one(folder) {
+        found.push(folder.to_path_buf());
+        return;
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            search(&entry.path(), depth, found);
+        }
+    }
+}
+
+/// The settings that are not the same. How many rounds there are need not be.
+pub(super) fn differs([base, new]: [&Value; 2]) -> Vec<Differs> {
+    let differs = PARTS.map(|part| differences_of(part, &base[part], &new[part]));
+    let is_of_rounds = |it: &Differs| it.what == "schedule.rounds" || it.what == "settings.rounds";
+    let differs = differs.into_iter().flatten();
+    differs.filter(|it| !is_of_rounds(it)).collect()
+}
+
+/// When a run began; of one that does not record it, its first row.
+fn started_at(fabric: &Fabric) -> Result<String, ReadError> {
+    if let Some(recorded) = fabric.document()["started_at"].as_str() {
+        return Ok(recorded.to_owned());
+    }
+    let mut first = String::new();
+    fabric.texts_of_runs(&STARTED_AT, |text| {
+        if first.is_empty() || !text.is_empty() && text < first.as_str() {
+            first = text.to_owned();
+        }
+    })?;
+    Ok(first)
+}
+
+fn figures(fabric: &Fabric) -> Result<RunFigures, ReadError> {
+    let count = fabric.nodes.len();
+    let mut columns: [Matrix; 7] = std::array::from_fn(|_| Matrix::missing(count));
+    fabric.pairs(&RunFigures::COLUMNS, |[from, to], cells| {
+        for (place, column) in columns.iter_mut().enumerate() {
+            column.set(from, to, cells.number(place)?.unwrap_or(f64::NAN));
+        }
+        Ok(())
+    })?;
+    Ok(RunFigures {
+        nodes: nodes(fabric),
+        tiers: tiers(fabric)?,
+        columns,
+    })
+}
+
+/// The nodes, with what `fabric.json` records of their ranks.
+fn nodes(fabric: &Fabric) -> Vec<RunNode> {
+    let document = fabric.document();
+    let mut of_name: BTreeMap<&str, &Value> = BTreeMap::new();
+    for member in document["there"].as_array().into_iter().flatten() {
+        let rank = member["rank"]
+            .as_u64()
+            .and_then(|rank| usize::try_from(rank).ok());
+        if let Some(name) = rank.and_then(|rank| document["nodes"][rank].as_str()) {
+            of_name.insert(name, member);
+        }
+    }
+    let node = |node: &crate::results::read::FabricNode| {
+        let member = of_name.get(node.name.as_str()).copied();
+        RunNode {
+            name: node.name.clone(),
+            host: member
+                .and_then(|it| it["node"].as_str())
+                .unwrap_or_default()
+                .to_owned(),
+            group: node.groups.join("."),
+            is_named: node.verdict == "slow",
+            facts: member.map_or(Vec::new(), facts),
+        }
+    };
+    fabric.nodes.iter().map(node).collect()
+}
+
+/// What a rank ran on. The address of a port is no fact of its kind.
+fn facts(member: &Value) -> Vec<(&'static str, String)> {
+    let port = &member["port"];
+    let kind = port["description"]
+        .as_str()
+        .and_then(|text| text.split_once(", "));
+    let known = [
+        ("firmware", port["details"]["device"]["firmware"].as_str()),
+        ("kernel", port["kernel"].as_str()),
+        ("port", kind.map(|(_, kind)| kind)),
+    ];
+    let known = known.into_iter();
+    let known = known.filter_map(|(name, text)| Some((name, text.filter(|it| !it.is_empty())?)));
+    known.map(|(name, text)| (name, text.to_owned())).collect()
+}
+
+/// The tiers as `pairs.csv` names them.
+pub(super) fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
+    const UNKNOWN: &str = "unknown";
+    let count = fabric.nodes.len();
+    let mut names: Vec<String> = Vec::new();
+    let mut of = vec![None; count * count];
+    fabric.each(&HALF_P50, |[from, to], tier, _| {
+        let place = names.iter().position(|name| name == tier);
+        let place = place.unwrap_or_else(|| {
+            names.push(tier.to_owned());
+            names.len() - 1
+        });
+        of[from * count + to] = Some(place as u16);
+    })?;
+    // What a damaged file does not state is no tier that others are in.
+    let unknown = match fabric.is_damaged(PAIRS) && !names.is_empty() {
+        true => names.len() as u16,
+        false => 0,
+    };
+    if unknown > 0 || names.is_empty() {
+        let name = if unknown > 0 { UNKNOWN } else { "fabric" };
+        names.push(name.to_owned());
+    }
+    let of: Vec<u16> = of.into_iter().map(|tier| tier.unwrap_or(unknown)).collect();
+    let groups = fabric.nodes.iter().map(|node| node.groups.join("."));
+    Ok(Tiers::of_names(groups.collect(), &names, &of))
+}
