@@ -73,7 +73,7 @@ impl Variance {
 /// The derivative of the logarithm of the gamma function: Abramowitz and Stegun, 6.3.5 and 6.3.18.
 fn digamma(value: f64) -> f64 {
     let (mut x, mut below) = (value, 0.0);
-    while x < 12.0 {
+    while x < 20.0 {
         below += 1.0 / x;
         x += 1.0;
     }
@@ -86,7 +86,7 @@ fn digamma(value: f64) -> f64 {
 /// The derivative of that: 6.4.6 and 6.4.12.
 fn trigamma(value: f64) -> f64 {
     let (mut x, mut below) = (value, 0.0);
-    while x < 12.0 {
+    while x < 20.0 {
         below += 1.0 / (x * x);
         x += 1.0;
     }
