@@ -43,8 +43,8 @@ pub(crate) struct HealthArguments {
     #[arg(long, help_heading = "Baseline and rules", conflicts_with_all = ["folder", "rules", "baseline"])]
     pub print_rules: bool,
 
-    /// Count in how many of this many last runs a node was out [default: 10]
-    #[arg(long, value_name = "N", default_value_t = live::SHOWN, hide_default_value = true,
+    /// Count in how many of this many last runs a node was out
+    #[arg(long, value_name = "N", default_value_t = live::SHOWN,
           value_parser = |text: &str| count::<usize>(text, 1..=1000), help_heading = "Output")]
     pub last: usize,
 

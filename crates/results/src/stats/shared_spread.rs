@@ -7,8 +7,16 @@
 //! A measured variance with d degrees of freedom then counts d, and what all have in common counts those. Deviations in
 //! units of the result follow Student's t with the sum of both. The more the spreads differ, the less is shared, and the
 //! larger a deviation has to be.
+//!
+//! One that varies far more than hundreds of others does not show in these moments, and would count as usual. So what is
+//! shared counts at most twice what each shows by itself, and no variance is made smaller than it was measured.
 
 use super::student::MANY;
+
+/// What is shared counts this many times what each shows by itself, at most.
+const MOST_SHARED: f64 = 2.0;
+/// It counts this many degrees of freedom at least, if it has them.
+const LEAST_SHARED: f64 = 4.0;
 
 /// A variance that was estimated, with the degrees of freedom that are behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,10 +70,13 @@ impl Variance {
 
     /// This one, steadied by what all have in common.
     pub fn steadied(self, common: Variance) -> Self {
-        let freedom = self.freedom + common.freedom;
+        let most = (MOST_SHARED * self.freedom).max(LEAST_SHARED);
+        let shared = common.freedom.min(most);
+        let freedom = self.freedom + shared;
+        let steadied = (self.value * self.freedom + common.value * shared) / freedom;
         Variance {
-            value: (self.value * self.freedom + common.value * common.freedom) / freedom,
-            freedom: freedom.min(MANY),
+            value: steadied.max(self.value),
+            freedom,
         }
     }
 }
@@ -147,8 +158,21 @@ mod tests {
         let common = Variance::common(&equals, 0.0).unwrap();
         assert!((common.value / 4.0 - 1.0).abs() < 0.1, "{common:?}");
         assert!(common.freedom > 40.0, "{common:?}");
-        let loose = equals[0].steadied(common);
-        assert!((loose.value / common.value - 1.0).abs() < 0.3, "{loose:?}");
+        // Eight degrees of freedom of what is shared, and four of their own.
+        let own = equals.iter().find(|it| it.value < common.value).unwrap();
+        let steadied = own.steadied(common);
+        let expected = (own.value + 2.0 * common.value) / 3.0;
+        assert!(
+            (steadied.value / expected - 1.0).abs() < 1e-9,
+            "{steadied:?}"
+        );
+        assert!((steadied.freedom - 12.0).abs() < 1e-9, "{steadied:?}");
+        // One that varies more keeps that.
+        let noisy = Variance {
+            value: 64.0,
+            freedom: 4.0,
+        };
+        assert_eq!(noisy.steadied(common).value, 64.0);
 
         // Variances that are inverse chi-squared with 4 degrees of freedom.
         let different = samples(&mut noise, 2000, |noise| {

@@ -1,5 +1,8 @@
 //! A run judged by rules, beside a baseline where they take one.
 //!
+//! The run is aligned with the baseline by the nodes that both have, as runs of a baseline are: that a node is absent
+//! moves no other one.
+//!
 //! A time is out if it is above its limit and above what chance makes likely: the quantile of Student's t of its
 //! deviation from the baseline, by the spread between runs. Each rule gets an even share of `error`, and each of its
 //! tests an even share of that (Bonferroni), so that a healthy run of the fabric that the baseline was made of is out
@@ -8,14 +11,17 @@
 
 use std::collections::HashMap;
 
-use super::baseline::{Baseline, mean_loss};
+use super::baseline::{Baseline, Effect, mean_loss};
 use super::culprits::Direction;
 use super::matrix::ordered_pairs;
-use super::metrics::{Metric, RunFigures};
+use super::metrics::{Metric, RunFigures, RunNode};
 use super::rules::{Bound, Rule, Rules, Scope};
-use super::scores::{Fit, LEAST_NODES};
+use super::scores::{Fit, LEAST_NODES, median};
 use crate::rig::named::named;
 use crate::stats::student::quantile_above;
+
+/// Of a node with fewer pairs in a direction nothing is known, if there are more nodes.
+const LEAST_PAIRS: usize = 4;
 
 /// What a rule judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,7 +102,6 @@ pub fn judge(run: &RunFigures, baseline: Option<&Baseline>, rules: &Rules) -> Ve
         run,
         baseline,
         rules,
-        fits: HashMap::new(),
         found: Vec::new(),
     };
     for place in 0..rules.rules.len() {
@@ -109,7 +114,6 @@ struct Judge<'a> {
     run: &'a RunFigures,
     baseline: Option<&'a Baseline>,
     rules: &'a Rules,
-    fits: HashMap<&'static str, Fit>,
     found: Vec<Judged>,
 }
 
@@ -124,15 +128,12 @@ impl Judge<'_> {
                 let Some(baseline) = self.baseline else {
                     return;
                 };
-                let run = self.run;
-                let fit = self.fits.remove(metric.name());
-                let fit = fit.unwrap_or_else(|| run.fit(metric));
+                let fit = self.run.fit(metric);
                 match scope {
-                    Scope::Node => self.nodes(place, &rule, limit, baseline, &fit),
-                    Scope::Tier => self.tiers(place, &rule, limit, baseline, &fit),
-                    Scope::Pair => self.pairs(place, &rule, limit, baseline, &fit),
+                    Scope::Node => self.nodes(place, &rule, limit, baseline, fit),
+                    Scope::Tier => self.tiers(place, &rule, limit, baseline, fit),
+                    Scope::Pair => self.pairs(place, &rule, limit, baseline, fit),
                 }
-                self.fits.insert(metric.name(), fit);
             }
             _ => {}
         }
@@ -154,8 +155,11 @@ impl Judge<'_> {
 
     fn verdicts(&mut self, place: usize) {
         for node in 0..self.run.nodes.len() {
-            let is_named = self.run.nodes[node].is_named;
-            self.add(place, Unit::Node(node), is_named);
+            let RunNode { name, is_named, .. } = &self.run.nodes[node];
+            // One that healthy runs name as well is as it always was: the baseline has by how much.
+            let known = self.baseline.and_then(|baseline| baseline.nodes.get(name));
+            let is_usual = known.is_some_and(|known| known.named > 0);
+            self.add(place, Unit::Node(node), *is_named && !is_usual);
         }
     }
 
@@ -175,20 +179,22 @@ impl Judge<'_> {
             Scope::Node => {
                 for node in (0..nodes).filter(|_| nodes >= LEAST_NODES) {
                     let both = RunFigures::losses_of(&losses, node);
-                    let deviations = both.map(|it| {
-                        it.map(|above| Deviation {
-                            above,
-                            bound: limit,
-                        })
-                    });
+                    let name = &self.run.nodes[node].name;
+                    let known = self.baseline.and_then(|baseline| baseline.nodes.get(name));
+                    let bound = limit.max(known.map_or(0.0, |known| known.greatest_loss));
+                    let deviations = both.map(|it| it.map(|above| Deviation { above, bound }));
                     self.node(place, node, deviations, true);
                 }
             }
             Scope::Tier => {
                 for tier in 0..self.run.tiers.count() {
                     if let Some(loss) = mean_loss(self.run, tier) {
-                        let judged = self.add(place, Unit::Tier(tier), loss > limit);
-                        (judged.above, judged.bound) = (Some(loss), Some(limit));
+                        let name = self.run.tiers.name(tier);
+                        let known = self.baseline.and_then(|baseline| baseline.tiers.get(name));
+                        let known = known.and_then(|known| known.loss);
+                        let bound = limit.max(known.map_or(0.0, |[_, greatest]| greatest));
+                        let judged = self.add(place, Unit::Tier(tier), loss > bound);
+                        (judged.above, judged.bound) = (Some(loss), Some(bound));
                     }
                 }
             }
@@ -227,7 +233,8 @@ impl Judge<'_> {
     }
 
     fn nodes(&mut self, place: usize, rule: &Rule, limit: Bound, baseline: &Baseline, fit: &Fit) {
-        let (run, nodes) = (self.run, self.run.nodes.len());
+        let run = self.run;
+        let nodes = run.nodes.len();
         let metric = rule.metric;
         let Some(common) = baseline.of_all_nodes.get(metric.name()) else {
             return;
@@ -237,16 +244,18 @@ impl Judge<'_> {
         }
         let error = self.rules.error_of_a_test(2 * nodes);
         let quantile = quantiles(error);
+        let offsets = offsets(run, metric, baseline, fit);
         for (node, known) in run.nodes.iter().enumerate() {
-            let known = baseline.nodes.get(&known.name);
-            let known = known.and_then(|known| known.figures.get(metric.name()));
-            let mut is_new = false;
+            let is_new = !baseline.nodes.contains_key(&known.name);
             let both = [0, 1].map(|direction| {
-                let effect = [&fit.egress, &fit.ingress][direction][node]?;
-                let known = known.and_then(|known| known[direction]);
-                is_new |= known.is_none();
+                let effect = [&fit.egress, &fit.ingress][direction][node]? - offsets[direction];
+                let known = effect_in(baseline, &known.name, metric, direction);
                 let known = known.unwrap_or_else(|| common.of_a_new_node());
-                let spread = known.deviation();
+                let pairs = pairs_in(fit, node, direction);
+                if pairs < LEAST_PAIRS.min(nodes - 1) {
+                    return None;
+                }
+                let spread = known.deviation(common, pairs);
                 let chance = spread * quantile(known.freedom);
                 Some(Deviation::of(effect - known.centre, limit, spread, chance))
             });
@@ -262,6 +271,7 @@ impl Judge<'_> {
         let tiers = &self.run.tiers;
         let error = self.rules.error_of_a_test(tiers.count());
         let quantile = quantiles(error);
+        let offsets = offsets(self.run, rule.metric, baseline, fit);
         for tier in 0..tiers.count() {
             let known = baseline.tiers.get(tiers.name(tier));
             let known = known.and_then(|known| known.figures.get(rule.metric.name()));
@@ -270,6 +280,7 @@ impl Judge<'_> {
             };
             let spread = known.deviation();
             let chance = spread * quantile(known.freedom());
+            let now = now + offsets[0] + offsets[1];
             let deviation = Deviation::of(now - known.centre_ns.ln(), limit, spread, chance);
             let judged = self.add(place, Unit::Tier(tier), deviation.is_out());
             judged.above = Some(share(deviation.above));
@@ -306,6 +317,33 @@ impl Judge<'_> {
     }
 }
 
+fn effect_in(baseline: &Baseline, node: &str, metric: Metric, direction: usize) -> Option<Effect> {
+    let known = baseline.nodes.get(node)?;
+    known.figures.get(metric.name())?[direction]
+}
+
+/// How far the effects of a run lie from those of the baseline, of the nodes that both have: the median, by direction.
+fn offsets(run: &RunFigures, metric: Metric, baseline: &Baseline, fit: &Fit) -> [f64; 2] {
+    [0, 1].map(|direction| {
+        let effects = run.nodes.iter().zip([&fit.egress, &fit.ingress][direction]);
+        let apart = effects.filter_map(|(node, effect)| {
+            let known = effect_in(baseline, &node.name, metric, direction)?;
+            Some((*effect)? - known.centre)
+        });
+        median(apart.collect()).unwrap_or(0.0)
+    })
+}
+
+/// How many pairs of a node have a figure in a direction.
+fn pairs_in(fit: &Fit, node: usize, direction: usize) -> usize {
+    let pair = |other: usize| match direction {
+        0 => fit.rest.get(node, other),
+        _ => fit.rest.get(other, node),
+    };
+    let others = (0..fit.rest.nodes()).filter(|other| *other != node);
+    others.filter_map(pair).count()
+}
+
 /// The quantile of Student's t by degrees of freedom, for one probability; 0 where chance is not taken into account.
 fn quantiles(error: f64) -> impl Fn(f64) -> f64 {
     let known = std::cell::RefCell::new(HashMap::<u64, f64>::new());
@@ -315,3 +353,6 @@ fn quantiles(error: f64) -> impl Fn(f64) -> f64 {
         *quantile.or_insert_with(|| quantile_above(error, freedom))
     }
 }
+
+#[cfg(test)]
+mod tests;

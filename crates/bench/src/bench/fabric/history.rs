@@ -107,6 +107,8 @@ named! {
         Watched = "watched",
         /// A rule is broken.
         Failing = "failing",
+        /// The last run does not have it: it may be repaired, drained or renamed.
+        Left = "left",
         /// No run has figures by which it can be judged.
         NotJudged = "not-judged",
     }
@@ -201,8 +203,16 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
     }
     let is_out = |run: &JudgedRun| run.outs(&subject).next().is_some();
     let failed = last(shown).iter().filter(|run| is_out(run)).count();
+    // What a rule looks back on must not have been forgotten.
+    let longest = rules.rules.iter().map(|rule| rule.runs.of).max();
+    let longest = longest.map_or(shown, |it| it.max(shown));
+    let is_in_last = runs.last().is_some_and(|run| run.has(&subject));
     let is_judged = own.iter().any(|run| !run.of(&subject).is_empty());
-    let health = match (counts.iter().any(|it| it.is_broken), failed > 0) {
+    let health = match (
+        counts.iter().any(|it| it.is_broken),
+        !counts.is_empty() || failed > 0,
+    ) {
+        _ if !is_in_last => Health::Left,
         (true, _) => Health::Failing,
         (_, true) => Health::Watched,
         _ if is_judged => Health::Healthy,
@@ -219,8 +229,8 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
         health,
         counts,
         failed: [failed, last(shown).len()],
-        since: since(&own, &is_out, shown),
-        is_in_last: runs.last().is_some_and(|run| run.has(&subject)),
+        since: since(&own, &is_out, longest),
+        is_in_last,
         is_new,
         host: newest.map_or(String::new(), |node| node.host.clone()),
         facts: newest.map_or(Vec::new(), |node| node.facts.clone()),
@@ -304,11 +314,10 @@ mod tests {
         if letter != ' ' {
             nodes.push(node("a", letter == 'x'));
         }
-        let figures = RunFigures {
-            tiers: Tiers::one(nodes.len()),
-            columns: std::array::from_fn(|_| Matrix::missing(nodes.len())),
-            nodes,
-        };
+        let missing = || Matrix::missing(nodes.len());
+        let columns = std::array::from_fn(|_| missing());
+        let (tiers, tried) = (Tiers::one(nodes.len()), missing());
+        let figures = RunFigures::new(nodes, tiers, columns, tried);
         let judged = crate::bench::fabric::against::judge(&figures, None, &rules(1, 1));
         JudgedRun::new(
             &figures,
@@ -342,7 +351,8 @@ mod tests {
             // Ten runs without a fault are an end of it.
             ("xx..........", Health::Healthy, [0, 10], None),
             ("x............x", Health::Watched, [1, 10], Some("13")),
-            ("xx ", Health::Failing, [2, 2], Some("00")),
+            // It may have been repaired.
+            ("xx ", Health::Left, [2, 2], Some("00")),
         ] {
             let found = of_a(letters, 2, 3);
             assert_eq!(
@@ -353,9 +363,12 @@ mod tests {
             let expected = since.map(|day| format!("2026-01-{day}"));
             assert_eq!(found.since.map(|[first, _]| first), expected, "{letters:?}");
         }
-        let gone = of_a("xx ", 2, 3);
-        assert!(!gone.is_in_last);
+        assert!(!of_a("xx ", 2, 3).is_in_last);
         assert_eq!(of_a("x.xx", 3, 10).counts[0].out, 3);
+        // Twelve runs back, which the rule looks at and the count of ten does not.
+        let old = of_a("x.x...........", 3, 14);
+        assert_eq!((old.health, old.failed), (Health::Watched, [0, 10]));
+        assert_eq!(old.since.unwrap()[0], "2026-01-00");
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! busier as a whole moves no node. The excess of a direction can be a few nanoseconds, of which a ratio means nothing:
 //! half of the shortest round trip is added, which makes it a latency in one direction.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use super::matrix::Matrix;
 use super::scores::{Fit, median, polish};
 use super::tiers::Tiers;
@@ -80,7 +83,11 @@ pub struct RunFigures {
     /// Their tiers.
     pub tiers: Tiers,
     /// A matrix for each of [`Self::COLUMNS`].
-    pub columns: [Matrix; 7],
+    columns: [Matrix; 7],
+    /// Pairs that were to be measured and were tried: not those that a run did not come to.
+    tried: Matrix,
+    /// Of [`Metric::TIMES`], once they are asked for.
+    fits: [OnceCell<Fit>; 5],
 }
 
 impl RunFigures {
@@ -89,9 +96,45 @@ impl RunFigures {
         HALF_MIN, HALF_P50, HALF_P99, EXCESS_P50, EXCESS_P99, SENT, LOST,
     ];
 
+    /// Of a run.
+    pub fn new(nodes: Vec<RunNode>, tiers: Tiers, columns: [Matrix; 7], tried: Matrix) -> Self {
+        RunFigures {
+            nodes,
+            tiers,
+            columns,
+            tried,
+            fits: Default::default(),
+        }
+    }
+
+    /// Those matrices.
+    pub fn columns(&self) -> &[Matrix; 7] {
+        &self.columns
+    }
+
     /// The place of a node of that name.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// The places of all nodes, by name.
+    pub fn places(&self) -> HashMap<&str, usize> {
+        let names = self.nodes.iter().enumerate();
+        names
+            .map(|(place, node)| (node.name.as_str(), place))
+            .collect()
+    }
+
+    /// Some of the nodes.
+    pub fn of_nodes(&self, places: &[usize]) -> Self {
+        let nodes = places.iter().map(|place| self.nodes[*place].clone());
+        let columns = self.columns.each_ref();
+        Self::new(
+            nodes.collect(),
+            self.tiers.of_nodes(places),
+            columns.map(|column| column.of_nodes(places)),
+            self.tried.of_nodes(places),
+        )
     }
 
     /// The logarithm of a time in ns, of all pairs.
@@ -112,8 +155,10 @@ impl RunFigures {
     }
 
     /// A time taken apart: in logarithms of ns, and of ratios.
-    pub fn fit(&self, metric: Metric) -> Fit {
-        polish(&self.logarithms(metric), &self.tiers)
+    pub fn fit(&self, metric: Metric) -> &Fit {
+        let place = Metric::TIMES.iter().position(|it| *it == metric);
+        let fit = || polish(&self.logarithms(metric), &self.tiers);
+        self.fits[place.unwrap_or(1)].get_or_init(fit)
     }
 
     /// The share of messages that were lost, of all pairs.
@@ -134,15 +179,19 @@ impl RunFigures {
         [median(sent), median(received)]
     }
 
-    /// The share of a node's pairs that have no figures, beside nodes that have any; `None` beside none.
+    /// The share of those of a node's pairs that have no figures although they were tried, beside nodes that have any;
+    /// `None` if none was tried.
     pub fn missing_of(&self, node: usize) -> Option<f64> {
         let half = &self.columns[1];
         let has_any = |other: &usize| *other != node && half.measured_with(*other) > 0;
-        let others: Vec<usize> = (0..self.nodes.len()).filter(has_any).collect();
-        let has = |pair: (usize, usize)| usize::from(half.get(pair.0, pair.1).is_some());
-        let there = others.iter().map(|&it| has((node, it)) + has((it, node)));
-        let all = 2 * others.len();
-        (all > 0).then(|| 1.0 - there.sum::<usize>() as f64 / all as f64)
+        let others = (0..self.nodes.len()).filter(has_any);
+        let pairs = others.flat_map(|other| [(node, other), (other, node)]);
+        let tried = pairs.filter(|(from, to)| self.tried.get(*from, *to).is_some());
+        let tried: Vec<(usize, usize)> = tried.collect();
+        let without = tried
+            .iter()
+            .filter(|(from, to)| half.get(*from, *to).is_none());
+        (!tried.is_empty()).then(|| without.count() as f64 / tried.len() as f64)
     }
 }
 
@@ -154,10 +203,11 @@ mod tests {
     #[test]
     fn metrics_are_made_of_the_columns() {
         let matrix = |of: fn(usize, usize) -> Option<f64>| Matrix::of(4, of);
-        let run = RunFigures {
-            nodes: vec![RunNode::default(); 4],
-            tiers: in_groups(4, 2),
-            columns: [
+        let all = matrix(|_, _| Some(1.0));
+        let run = RunFigures::new(
+            vec![RunNode::default(); 4],
+            in_groups(4, 2),
+            [
                 matrix(|_, _| Some(900.0)),
                 matrix(|from, to| (from != 3 && to != 3).then_some(1000.0)),
                 matrix(|_, _| None),
@@ -166,7 +216,8 @@ mod tests {
                 matrix(|from, _| Some(if from == 2 { 0.0 } else { 1000.0 })),
                 matrix(|from, to| Some(if from == 0 && to > 1 { 10.0 } else { 0.0 })),
             ],
-        };
+            all,
+        );
         assert_eq!(
             run.logarithms(Metric::HalfP50).get(0, 1),
             Some(1000_f64.ln())
@@ -189,5 +240,9 @@ mod tests {
         assert_eq!(run.missing_of(3), Some(1.0));
         // A node that has no figures at all is missing itself, and nowhere else.
         assert_eq!(run.missing_of(0), Some(0.0));
+        // Nor is one that the run did not come to.
+        let none = Matrix::missing(4);
+        let ended = RunFigures::new(run.nodes, run.tiers, run.columns, none);
+        assert_eq!(ended.missing_of(3), None);
     }
 }
