@@ -1,5 +1,6 @@
 //! `hcabench baseline`: what several healthy runs of a fabric have in common.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -8,11 +9,16 @@ use serde_json::Value;
 
 use super::stored_fabric::{PARTS, StoredFabric, differs};
 use crate::arguments::UsageError;
-use crate::bench::fabric::baseline::{Baseline, BaselineRun, FORMAT, LEAST_RUNS, VERSION, of_runs};
+use crate::bench::fabric::against::{State, Unit, judge};
+use crate::bench::fabric::baseline::{
+    Baseline, BaselineRun, FORMAT, LEAST_RUNS, Parts, VERSION, of_runs,
+};
 use crate::bench::fabric::metrics::{Metric, RunFigures};
+use crate::bench::fabric::rules::{DEFAULT, Rules};
 use crate::findings::print_damaged;
 use crate::results::document::Program;
 use crate::results::json;
+use crate::results::read::Fabric;
 use crate::results::text::{printable, printable_path};
 use crate::results::units::{digits, duration};
 use crate::terminal::output::{print_text, say, terminal_width, warning};
@@ -41,6 +47,13 @@ pub(crate) struct BaselineArguments {
 pub(crate) fn run(arguments: &BaselineArguments) -> anyhow::Result<u8> {
     let mut runs = Vec::new();
     for folder in &arguments.folders {
+        if folder.symlink_metadata().is_err() {
+            let folder = printable_path(folder);
+            return Err(UsageError(format!(
+                "RESULTS {folder}: there is no such folder; fix: name folders with results of hcabench fabric"
+            ))
+            .into());
+        }
         let run = StoredFabric::read(folder)?;
         let damaged = run.fabric.damaged();
         if print_damaged(damaged.iter().map(AsRef::as_ref)) > 0 {
@@ -61,8 +74,10 @@ pub(crate) fn run(arguments: &BaselineArguments) -> anyhow::Result<u8> {
             (run.figures, (folder, run.started_at, run.fabric))
         })
         .unzip();
-    let (tiers, nodes, of_all_nodes) = of_runs(&figures);
-    let run = |(folder, started_at, fabric): &(String, String, crate::results::read::Fabric)| {
+    for text in standing_out(&figures, &stored) {
+        say(warning(&printable(&text)));
+    }
+    let run = |(folder, started_at, fabric): &Stored| {
         let document = fabric.document();
         BaselineRun {
             folder: folder.clone(),
@@ -73,17 +88,9 @@ pub(crate) fn run(arguments: &BaselineArguments) -> anyhow::Result<u8> {
         }
     };
     let [schedule, settings] = PARTS.map(|part| stored[0].2.document()[part].clone());
-    let baseline = Baseline {
-        format: FORMAT.to_owned(),
-        version: VERSION,
-        hcabench: Program::this(),
-        runs: stored.iter().map(run).collect(),
-        settings,
-        schedule,
-        tiers,
-        nodes,
-        of_all_nodes,
-    };
+    let runs = stored.iter().map(run).collect();
+    let parts = of_runs(&Vec::from_iter(&figures));
+    let baseline = document(parts, runs, [schedule, settings]);
     let out = &arguments.out;
     json::write(out, &baseline).with_context(|| format!("--out {}", out.display()))?;
     if !arguments.quiet {
@@ -167,6 +174,63 @@ fn warnings(runs: &[StoredFabric]) -> Vec<String> {
         all.push("the runs are of several versions of hcabench".to_owned());
     }
     all
+}
+
+/// Nodes that stand out in one of the runs when it is judged by the others: a baseline would have them as usual.
+fn standing_out(figures: &[RunFigures], stored: &[Stored]) -> Vec<String> {
+    let mut all = Vec::new();
+    if figures.len() <= LEAST_RUNS {
+        return all;
+    }
+    let Ok(rules) = Rules::read(DEFAULT).map(Rules::for_one_run) else {
+        return all;
+    };
+    for (place, run) in figures.iter().enumerate() {
+        let others = figures
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != place);
+        let others: Vec<&RunFigures> = others.map(|(_, run)| run).collect();
+        let baseline = document(of_runs(&others), Vec::new(), [Value::Null, Value::Null]);
+        let judged = judge(run, Some(&baseline), &rules).into_iter();
+        let names = judged.filter_map(|it| match it.unit {
+            Unit::Node(node) if it.state == State::Out && !run.nodes[node].is_named => {
+                Some(run.nodes[node].name.clone())
+            }
+            _ => None,
+        });
+        let names: BTreeSet<String> = names.collect();
+        if !names.is_empty() {
+            let names: Vec<String> = names.into_iter().collect();
+            all.push(format!(
+                "{}: {} is out, judged by the other runs; fix: leave this run out",
+                stored[place].0,
+                names.join(", ")
+            ));
+        }
+    }
+    all
+}
+
+/// A run without its figures: folder, date and the rest.
+type Stored = (String, String, Fabric);
+
+fn document(
+    (tiers, nodes, of_all_nodes): Parts,
+    runs: Vec<BaselineRun>,
+    [schedule, settings]: [Value; 2],
+) -> Baseline {
+    Baseline {
+        format: FORMAT.to_owned(),
+        version: VERSION,
+        hcabench: Program::this(),
+        runs,
+        settings,
+        schedule,
+        tiers,
+        nodes,
+        of_all_nodes,
+    }
 }
 
 /// What was found, as tables.

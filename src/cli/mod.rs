@@ -5,6 +5,7 @@
 //! --max-regression` is broken. `hcabench health` has 1 for a node that is failing.
 
 mod baseline;
+mod below;
 mod clock;
 mod compare;
 mod cores;

@@ -7,18 +7,18 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
+use super::below::below;
 use crate::arguments::UsageError;
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::metrics::{RunFigures, RunNode};
 use crate::bench::fabric::tiers::Tiers;
 use crate::compare::circumstances::{Differs, differences_of};
+use crate::results::folder::LEFT_OUT;
 use crate::results::read::{Fabric, ReadError};
 use crate::results::schema::STARTED_AT;
-use crate::results::schema::fabric::{HALF_P50, PAIRS};
+use crate::results::schema::fabric::{FROM, HALF_P50, PAIRS, TO};
 use crate::results::text::printable_path;
 
-/// Folders in folders are searched so deep.
-const DEPTH: usize = 6;
 /// The parts of `fabric.json` that must be the same.
 pub(super) const PARTS: [&str; 2] = ["schedule", "settings"];
 
@@ -64,29 +64,21 @@ impl StoredFabric {
     }
 }
 
-/// The folders of fabrics in and below a folder. Links could lead in a circle and are not followed.
-pub(super) fn folders_below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+/// The folders of fabrics in and below a folder, and folders that cannot be read.
+pub(super) fn folders_below(folder: &Path) -> std::io::Result<(Vec<PathBuf>, Vec<String>)> {
     fs::read_dir(folder)?;
-    let mut found = Vec::new();
-    search(folder, DEPTH, &mut found);
-    found.sort();
-    Ok(found)
-}
-
-fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    if Fabric::is_one(folder) {
-        found.push(folder.to_path_buf());
-        return;
-    }
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    let mut visit = |folder: &Path| {
+        let is_one = Fabric::is_one(folder);
+        found.extend(is_one.then(|| folder.to_path_buf()));
+        !is_one
     };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            search(&entry.path(), depth, found);
-        }
-    }
+    let mut refused = |folder: &Path, error: std::io::Error| {
+        failed.push(format!("{}: {error}", printable_path(folder)));
+    };
+    below(folder, &mut visit, &mut refused);
+    found.sort();
+    Ok((found, failed))
 }
 
 /// The settings that are not the same. How many rounds there are need not be.
@@ -99,7 +91,9 @@ pub(super) fn differs([base, new]: [&Value; 2]) -> Vec<Differs> {
 
 /// When a run began; of one that does not record it, its first row.
 fn started_at(fabric: &Fabric) -> Result<String, ReadError> {
-    if let Some(recorded) = fabric.document()["started_at"].as_str() {
+    // That of a run of an earlier version that went on is empty.
+    let recorded = fabric.document()["started_at"].as_str();
+    if let Some(recorded) = recorded.filter(|moment| !moment.is_empty()) {
         return Ok(recorded.to_owned());
     }
     let mut first = String::new();
@@ -114,17 +108,35 @@ fn started_at(fabric: &Fabric) -> Result<String, ReadError> {
 fn figures(fabric: &Fabric) -> Result<RunFigures, ReadError> {
     let count = fabric.nodes.len();
     let mut columns: [Matrix; 7] = std::array::from_fn(|_| Matrix::missing(count));
+    // A run that ended early has no row of the pairs that it did not come to, in either file.
+    let mut tried = Matrix::missing(count);
     fabric.pairs(&RunFigures::COLUMNS, |[from, to], cells| {
+        tried.set(from, to, 1.0);
         for (place, column) in columns.iter_mut().enumerate() {
             column.set(from, to, cells.number(place)?.unwrap_or(f64::NAN));
         }
         Ok(())
     })?;
-    Ok(RunFigures {
-        nodes: nodes(fabric),
-        tiers: tiers(fabric)?,
+    for row in &fabric.table(LEFT_OUT).rows {
+        let ends = [&FROM, &TO].map(|column| row.text(column.name));
+        let ends = ends.map(|name| {
+            fabric
+                .nodes
+                .iter()
+                .position(|it| Some(it.name.as_str()) == name)
+        });
+        if let [Some(from), Some(to)] = ends
+            && from != to
+        {
+            tried.set(from, to, 1.0);
+        }
+    }
+    Ok(RunFigures::new(
+        nodes(fabric),
+        tiers(fabric)?,
         columns,
-    })
+        tried,
+    ))
 }
 
 /// The nodes, with what `fabric.json` records of their ranks.
@@ -139,14 +151,18 @@ fn nodes(fabric: &Fabric) -> Vec<RunNode> {
             of_name.insert(name, member);
         }
     }
+    // Without one, hosts have the names that they have themselves.
+    let engine = document["engine"].as_str().unwrap_or_default();
+    let has_engine = !matches!(engine, "" | "options");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let node = |node: &crate::results::read::FabricNode| {
         let member = of_name.get(node.name.as_str()).copied();
         RunNode {
             name: node.name.clone(),
             host: member
-                .and_then(|it| it["node"].as_str())
-                .unwrap_or_default()
-                .to_owned(),
+                .filter(|_| has_engine)
+                .map_or(String::new(), |it| text(&it["node"])),
+            pod_host: member.map_or(String::new(), |it| text(&it["port"]["node_name"])),
             group: node.groups.join("."),
             is_named: node.verdict == "slow",
             facts: member.map_or(Vec::new(), facts),

@@ -50,45 +50,25 @@ pub(super) fn commands(
     }
     // A reason is one line; schedulers keep it in files with a line each.
     let reason = reason.replace(|letter: char| letter.is_control(), " ");
-    let words: Vec<Vec<String>> = match scheduler {
-        Scheduler::Slurm => vec![words_of(
-            &["scontrol", "update"],
-            &[
-                &format!("nodename={node}"),
-                "state=drain",
-                &format!("reason={reason}"),
-            ],
+    let (node, reason) = (node.to_owned(), quoted(&reason));
+    Ok(match scheduler {
+        Scheduler::Slurm => vec![format!(
+            "scontrol update nodename={node} state=drain reason={reason}"
         )],
         Scheduler::Kubernetes => vec![
-            words_of(&["kubectl", "cordon"], &[node]),
-            words_of(
-                &["kubectl", "taint", "nodes", "--overwrite"],
-                &[node, "hcabench/failing=true:NoSchedule"],
-            ),
-            words_of(
-                &["kubectl", "annotate", "nodes", "--overwrite"],
-                &[node, &format!("hcabench/reason={reason}")],
-            ),
+            format!("kubectl cordon {node}"),
+            format!("kubectl taint nodes --overwrite {node} hcabench/failing=true:NoSchedule"),
+            format!("kubectl annotate nodes --overwrite {node} hcabench/reason={reason}"),
         ],
-        Scheduler::Pbs => vec![words_of(&["pbsnodes", "-o", "-C"], &[&reason, node])],
-        Scheduler::Flux => vec![words_of(&["flux", "resource", "drain"], &[node, &reason])],
-        Scheduler::Lsf => vec![words_of(&["badmin", "hclose", "-C"], &[&reason, node])],
-    };
-    let line = |words: Vec<String>| words.join(" ");
-    Ok(words.into_iter().map(line).collect())
-}
-
-fn words_of(command: &[&str], words: &[&str]) -> Vec<String> {
-    let command = command.iter().map(|word| (*word).to_owned());
-    command
-        .chain(words.iter().map(|word| quoted(word)))
-        .collect()
+        Scheduler::Pbs => vec![format!("pbsnodes -o -C {reason} {node}")],
+        Scheduler::Flux => vec![format!("flux resource drain {node} {reason}")],
+        Scheduler::Lsf => vec![format!("badmin hclose -C {reason} {node}")],
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::named::Named as _;
     use crate::testing::Refused as _;
 
     const REASON: &str = "hcabench: rtt/2.p50 +21 % in 2 of 3 runs";
@@ -99,7 +79,7 @@ mod tests {
             (
                 Scheduler::Slurm,
                 &[
-                    "scontrol update nodename=n7 state=drain 'reason=hcabench: rtt/2.p50 +21 % in 2 of 3 runs'",
+                    "scontrol update nodename=n7 state=drain reason='hcabench: rtt/2.p50 +21 % in 2 of 3 runs'",
                 ][..],
             ),
             (
@@ -108,7 +88,7 @@ mod tests {
                     "kubectl cordon n7",
                     "kubectl taint nodes --overwrite n7 hcabench/failing=true:NoSchedule",
                     "kubectl annotate nodes --overwrite n7 \
-                     'hcabench/reason=hcabench: rtt/2.p50 +21 % in 2 of 3 runs'",
+                     hcabench/reason='hcabench: rtt/2.p50 +21 % in 2 of 3 runs'",
                 ],
             ),
             (

@@ -20,13 +20,13 @@ use self::standard::StandardArguments;
 use crate::arguments::UsageError;
 use crate::arguments::values::{count, one};
 use crate::bench::fabric::history::{Course, Health, Subject, courses};
-use crate::bench::fabric::rules::DEFAULT;
+use crate::bench::fabric::rules::{DEFAULT, Rule};
 use crate::findings::print_damaged;
-use crate::results::text::printable_path;
+use crate::results::text::{printable, printable_path};
 use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
 
 /// The exit code where a node, pair or tier breaks a rule.
-const FAILING: u8 = 1;
+const FAILING: u8 = 3;
 
 /// Arguments of `hcabench health`.
 #[derive(Debug, Clone, Args)]
@@ -64,7 +64,16 @@ pub(crate) struct HealthArguments {
     /// lsf; they are never run
     #[arg(long, value_name = "SCHEDULER", value_parser = one::<Scheduler>, help_heading = "Output")]
     pub drain_command: Option<Scheduler>,
+
+    /// Print no command if it would drain more nodes than this: then something else than a node is at fault [default: a
+    /// tenth of the nodes, at least 1]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count::<usize>(text, 1..=u64::from(u32::MAX)),
+          requires = "drain_command", help_heading = "Output")]
+    pub drain_most: Option<usize>,
 }
+
+/// Without `--drain-most`, one of this many nodes may be drained.
+const MOST_OF: usize = 10;
 
 /// Judges all runs. Returns the exit code.
 ///
@@ -77,7 +86,11 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
     };
     let standard = arguments.standard.read()?;
     let found = JudgedRuns::below(folder, &standard, "", None)?;
-    let damaged = print_damaged(found.damaged.iter().map(AsRef::as_ref));
+    let mut damaged = print_damaged(found.damaged.iter().map(AsRef::as_ref));
+    for reason in &found.unreadable {
+        say(warning(&format!("not read: {}", printable(reason))));
+        damaged = 1;
+    }
     if found.runs.is_empty() && damaged == 0 {
         let folder = printable_path(folder);
         let reasons = match found.reasons() {
@@ -87,6 +100,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
         let fix = "fix: name a folder with results of hcabench fabric";
         return Err(UsageError(format!("{folder}: {reasons}\n{fix}")).into());
     }
+    anyhow::ensure!(!found.runs.is_empty(), "no run could be read");
     for reason in found.reasons() {
         say(warning(&format!("left out: {reason}")));
     }
@@ -102,7 +116,11 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
             .with_context(|| format!("--prometheus {}", path.display()))?;
     }
     if let Some(scheduler) = arguments.drain_command {
-        print_text(&drained(scheduler, &all, &standard.rules.rules))?;
+        let most = arguments.drain_most.unwrap_or_else(|| {
+            let nodes = found.runs.last().map_or(0, |run| run.nodes());
+            (nodes / MOST_OF).max(1)
+        });
+        print_text(&drained((scheduler, most), &all, &standard.rules.rules)?)?;
     } else if arguments.json {
         print_json(&present::json_of(&found, &all, &standard))?;
     } else {
@@ -118,34 +136,47 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
 
 /// The commands for all nodes that fail and were in the last run; of several nodes on one host, once.
 fn drained(
-    scheduler: Scheduler,
+    (scheduler, most): (Scheduler, usize),
     all: &[Course],
-    rules: &[crate::bench::fabric::rules::Rule],
-) -> String {
-    let mut text = String::new();
-    let mut known = std::collections::BTreeSet::new();
-    for course in all.iter().filter(|it| it.health == Health::Failing) {
+    rules: &[Rule],
+) -> anyhow::Result<String> {
+    let failing = all.iter().filter(|it| it.health == Health::Failing);
+    let mut hosts = std::collections::BTreeMap::new();
+    for course in failing {
         let Subject::Node(name) = &course.subject else {
             continue;
         };
-        let host = if course.host.is_empty() {
-            name
-        } else {
-            &course.host
+        let [host, pod_host] = &course.hosts;
+        let (host, fix) = match scheduler {
+            Scheduler::Kubernetes => (pod_host, "set NODE_NAME in the pods to spec.nodeName"),
+            _ => (
+                host,
+                "drain it by hand: the run was started without an engine",
+            ),
         };
-        if !course.is_in_last {
+        if host.is_empty() {
+            let scheduler = scheduler.name();
             say(warning(&format!(
-                "{name} is failing, and not in the last run: it is not drained"
+                "{name} is failing, and the run does not record what {scheduler} calls its host; fix: {fix}"
             )));
             continue;
         }
-        if !known.insert(host) {
-            continue;
-        }
-        match commands(scheduler, host, &present::reason(course, rules)) {
+        hosts
+            .entry(host)
+            .or_insert_with(|| present::reason(course, rules));
+    }
+    anyhow::ensure!(
+        hosts.len() <= most,
+        "{} nodes would be drained, more than {most}: something else than a node may be at fault; fix: look at \
+         hcabench health without --drain-command, and set --drain-most",
+        hosts.len()
+    );
+    let mut text = String::new();
+    for (host, reason) in hosts {
+        match commands(scheduler, host, &reason) {
             Ok(lines) => lines.iter().for_each(|line| text += &format!("{line}\n")),
             Err(reason) => say(warning(&reason)),
         }
     }
-    text
+    Ok(text)
 }

@@ -9,15 +9,11 @@ use super::standard::Standard;
 use crate::bench::fabric::history::{Count, Course, FactChange, Health, Subject};
 use crate::bench::fabric::metrics::Metric;
 use crate::bench::fabric::rules::Rule;
+use crate::cli::list::date;
 use crate::results::units::{digits, fixed};
 use crate::sorting::sort_by_key;
 use crate::terminal::output::labelled;
 use crate::terminal::table::{Column, Table};
-
-/// `2026-11-20 12:20` of a moment in RFC 3339.
-pub(super) fn date(moment: &str) -> String {
-    moment.get(..16).unwrap_or(moment).replace('T', " ")
-}
 
 /// A share in percent: `+21.4 %` of one that is above a baseline.
 fn percent(share: f64, rule: &Rule) -> String {
@@ -107,8 +103,9 @@ fn verdict(course: &Course) -> String {
     if course.is_new {
         verdict += ", new";
     }
-    if !course.is_in_last {
-        verdict += ", not in the last run";
+    let is_broken = course.counts.iter().any(|it| it.is_broken);
+    if course.health == Health::Left && is_broken {
+        verdict += ", was failing";
     }
     verdict
 }
@@ -163,9 +160,15 @@ pub(super) fn answer(found: &JudgedRuns, courses: &[Course], standard: &Standard
         .flatten()
         .map(|run| date(&run.begun))
         .collect();
+    let left = count(Health::Left);
+    let left = match left {
+        0 => String::new(),
+        left => format!("; {left} are not in the last run"),
+    };
+    let runs_word = if runs.len() == 1 { "run" } else { "runs" };
     let mut lines = vec![format!(
-        "{failing} of {} nodes are failing, {watched} were out and break no rule, {not_judged} could not be judged; {} \
-         runs, {}",
+        "{failing} of {} nodes are failing, {watched} were out and break no rule, {not_judged} could not be judged{left}; \
+         {} {runs_word}, {}",
         nodes.len(),
         runs.len(),
         days.join(" to ")
@@ -234,7 +237,8 @@ pub(super) fn json_of(found: &JudgedRuns, courses: &[Course], standard: &Standar
                 Subject::Tier(name) => name.clone(),
                 subject => subject.in_words(),
             },
-            "host": course.host,
+            "host": course.hosts[0],
+            "kubernetes_node": course.hosts[1],
             "verdict": course.health.name(),
             "failed": course.failed[0],
             "runs": course.failed[1],

@@ -125,6 +125,18 @@ impl Standard {
         if let Some(reason) = self.refusal(run.fabric.document(), &names) {
             return Err(reason);
         }
+        if let Some(baseline) = &self.baseline {
+            let tiers = (0..run.figures.tiers.count()).map(|tier| run.figures.tiers.name(tier));
+            let tiers: Vec<&str> = tiers.collect();
+            if !tiers.iter().any(|tier| baseline.tiers.contains_key(*tier)) {
+                let known: Vec<&str> = baseline.tiers.keys().map(String::as_str).collect();
+                return Err(format!(
+                    "its tiers ({}) are not those of the baseline ({}): the topology was given otherwise",
+                    tiers.join(", "),
+                    known.join(", ")
+                ));
+            }
+        }
         let judged: Vec<Judged> = judge(&run.figures, self.baseline.as_ref(), &self.rules);
         Ok(JudgedRun::new(
             &run.figures,

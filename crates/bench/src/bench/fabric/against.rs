@@ -244,11 +244,11 @@ impl Judge<'_> {
         }
         let error = self.rules.error_of_a_test(2 * nodes);
         let quantile = quantiles(error);
-        let offsets = offsets(run, metric, baseline, fit);
+        let offsets = offsets(run, metric, baseline);
         for (node, known) in run.nodes.iter().enumerate() {
             let is_new = !baseline.nodes.contains_key(&known.name);
             let both = [0, 1].map(|direction| {
-                let effect = [&fit.egress, &fit.ingress][direction][node]? - offsets[direction];
+                let effect = run.effect(metric, node, direction)? - offsets[direction];
                 let known = effect_in(baseline, &known.name, metric, direction);
                 let known = known.unwrap_or_else(|| common.of_a_new_node());
                 let pairs = pairs_in(fit, node, direction);
@@ -271,8 +271,13 @@ impl Judge<'_> {
         let tiers = &self.run.tiers;
         let error = self.rules.error_of_a_test(tiers.count());
         let quantile = quantiles(error);
-        let offsets = offsets(self.run, rule.metric, baseline, fit);
+        let offsets = offsets(self.run, rule.metric, baseline);
+        let owners = self.run.owners();
         for tier in 0..tiers.count() {
+            // What all of its pairs have in common may be the node's.
+            if owners[tier].is_some() && self.run.nodes.len() >= LEAST_NODES {
+                continue;
+            }
             let known = baseline.tiers.get(tiers.name(tier));
             let known = known.and_then(|known| known.figures.get(rule.metric.name()));
             let Some((known, now)) = known.zip(fit.tiers[tier]) else {
@@ -323,12 +328,12 @@ fn effect_in(baseline: &Baseline, node: &str, metric: Metric, direction: usize) 
 }
 
 /// How far the effects of a run lie from those of the baseline, of the nodes that both have: the median, by direction.
-fn offsets(run: &RunFigures, metric: Metric, baseline: &Baseline, fit: &Fit) -> [f64; 2] {
+fn offsets(run: &RunFigures, metric: Metric, baseline: &Baseline) -> [f64; 2] {
     [0, 1].map(|direction| {
-        let effects = run.nodes.iter().zip([&fit.egress, &fit.ingress][direction]);
-        let apart = effects.filter_map(|(node, effect)| {
+        let nodes = run.nodes.iter().enumerate();
+        let apart = nodes.filter_map(|(place, node)| {
             let known = effect_in(baseline, &node.name, metric, direction)?;
-            Some((*effect)? - known.centre)
+            Some(run.effect(metric, place, direction)? - known.centre)
         });
         median(apart.collect()).unwrap_or(0.0)
     })

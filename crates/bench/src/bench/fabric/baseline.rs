@@ -250,8 +250,7 @@ impl Aligned {
         let effect = |run: usize, node: usize, direction: usize| {
             let is_judged = runs[run].nodes.len() >= LEAST_NODES;
             let place = places[run][node].filter(|_| is_judged)?;
-            let fit = runs[run].fit(metric);
-            [&fit.egress, &fit.ingress][direction][place]
+            runs[run].effect(metric, place, direction)
         };
         let mut aligned = Aligned {
             effects: vec![Default::default(); names.len()],

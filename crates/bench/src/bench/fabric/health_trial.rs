@@ -163,7 +163,7 @@ fn row(what: &str, found: &Found) -> String {
 
 const PART: Extent = Extent {
     clusters: 1,
-    healthy: 10,
+    healthy: 6,
     slow: 2,
 };
 const WHOLE: Extent = Extent {
@@ -187,7 +187,7 @@ fn a_healthy_run_names_no_node_and_one_that_is_a_fifth_slower_is_named_within_th
 /// and not far less often. Without the quantiles it errs always.
 #[test]
 fn chance_alone_names_a_node_about_as_often_as_is_stated() {
-    let clusters = if is_whole() { 400 } else { 30 };
+    let clusters = if is_whole() { 400 } else { 20 };
     let one = Rule {
         metric: Metric::HalfP50,
         scope: Scope::Node,
@@ -219,17 +219,19 @@ fn chance_alone_names_a_node_about_as_often_as_is_stated() {
         (share, 3.0 * (error / extent.clusters as f64).sqrt())
     };
     let mut sum = 0.0;
-    for nodes in [4, 8] {
-        for baseline_runs in [3, 5, 10] {
-            let (share, room) = share(nodes, baseline_runs, 0.2, 5);
-            assert!(
-                share <= 0.2 + room,
-                "{nodes} nodes, {baseline_runs} runs: {share}"
-            );
-            sum += share;
-        }
+    let all: &[(usize, usize)] = match is_whole() {
+        true => &[(4, 3), (4, 5), (4, 10), (8, 3), (8, 5), (8, 10)],
+        false => &[(4, 3), (8, 5)],
+    };
+    for &(nodes, baseline_runs) in all {
+        let (share, room) = share(nodes, baseline_runs, 0.2, 5);
+        assert!(
+            share <= 0.2 + room,
+            "{nodes} nodes, {baseline_runs} runs: {share}"
+        );
+        sum += share;
     }
-    assert!(sum / 6.0 > 0.02, "{sum}");
+    assert!(sum / all.len() as f64 > 0.01, "{sum}");
     if is_whole() {
         for baseline_runs in [3, 5, 10] {
             let (share, room) = share(64, baseline_runs, 0.2, 10);

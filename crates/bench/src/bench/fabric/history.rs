@@ -159,8 +159,8 @@ pub struct Course {
     pub is_in_last: bool,
     /// Whether no run of the baseline has it.
     pub is_new: bool,
-    /// Of a node, its host as the engine calls it.
-    pub host: String,
+    /// Of a node, its host as the engine calls it, and as Kubernetes does; empty if unknown.
+    pub hosts: [String; 2],
     /// Of a node, what it ran on in the last run that has it.
     pub facts: Vec<(&'static str, String)>,
     /// What of that changed, the last change of each.
@@ -232,7 +232,9 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
         since: since(&own, &is_out, longest),
         is_in_last,
         is_new,
-        host: newest.map_or(String::new(), |node| node.host.clone()),
+        hosts: newest.map_or_else(Default::default, |node| {
+            [node.host.clone(), node.pod_host.clone()]
+        }),
         facts: newest.map_or(Vec::new(), |node| node.facts.clone()),
         changes: match &subject {
             Subject::Node(name) => changes(&own, name),

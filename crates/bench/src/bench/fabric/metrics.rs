@@ -65,8 +65,10 @@ impl Metric {
 pub struct RunNode {
     /// Its name in the tables.
     pub name: String,
-    /// As the engine calls its host; empty where it did not take part.
+    /// As the engine calls its host; empty where it did not take part, or no engine started it.
     pub host: String,
+    /// As Kubernetes calls the host of its pod, if the pod had it in NODE_NAME.
+    pub pod_host: String,
     /// Its switch or group.
     pub group: String,
     /// Whether the run itself names it as slow.
@@ -86,6 +88,8 @@ pub struct RunFigures {
     columns: [Matrix; 7],
     /// Pairs that were to be measured and were tried: not those that a run did not come to.
     tried: Matrix,
+    /// By tier, the node that all of its pairs have in common, if there are such; once it is asked for.
+    owners: OnceCell<Vec<Option<usize>>>,
     /// Of [`Metric::TIMES`], once they are asked for.
     fits: [OnceCell<Fit>; 5],
 }
@@ -103,6 +107,7 @@ impl RunFigures {
             tiers,
             columns,
             tried,
+            owners: OnceCell::new(),
             fits: Default::default(),
         }
     }
@@ -159,6 +164,39 @@ impl RunFigures {
         let place = Metric::TIMES.iter().position(|it| *it == metric);
         let fit = || polish(&self.logarithms(metric), &self.tiers);
         self.fits[place.unwrap_or(1)].get_or_init(fit)
+    }
+
+    /// By tier, the node without which it has no pair with figures: the tier and that node cannot be told apart.
+    pub fn owners(&self) -> &[Option<usize>] {
+        self.owners.get_or_init(|| {
+            let nodes = self.nodes.len();
+            let mut counts = vec![vec![0; nodes]; self.tiers.count()];
+            let mut all = vec![0; self.tiers.count()];
+            for (from, to, _) in self.columns[1].each() {
+                let tier = self.tiers.of(from, to);
+                all[tier] += 1;
+                counts[tier][from] += 1;
+                counts[tier][to] += 1;
+            }
+            let owner = |(counts, all): (Vec<i32>, i32)| {
+                counts.into_iter().position(|count| all > 0 && count == all)
+            };
+            counts.into_iter().zip(all).map(owner).collect()
+        })
+    }
+
+    /// The effect of a node; `None` also where most of its pairs are in tiers that have no others.
+    pub fn effect(&self, metric: Metric, node: usize, direction: usize) -> Option<f64> {
+        let fit = self.fit(metric);
+        let owners = self.owners();
+        let others = (0..self.nodes.len()).filter(|other| *other != node);
+        let tiers: Vec<usize> = others.map(|other| self.tiers.of(node, other)).collect();
+        let own = tiers
+            .iter()
+            .filter(|tier| owners[**tier] == Some(node))
+            .count();
+        let effect = [&fit.egress, &fit.ingress][direction][node];
+        effect.filter(|_| 2 * own < tiers.len())
     }
 
     /// The share of messages that were lost, of all pairs.

@@ -133,6 +133,7 @@ impl PairEnd {
         let quota = of_quota(self.config.priority)?;
         let known = json!({
             "limits": Limits::of_this_process(), "kernel": kernel_release(),
+            "node_name": std::env::var("NODE_NAME").ok(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "description": facts.description, "details": facts.details,
             "findings": Vec::from_iter(idle.as_ref().map(of_idle_states).into_iter().chain(quota)),
