@@ -27,8 +27,8 @@ Examples:
   hcabench health --print-rules
       The rules, as a file to change and to give to --rules
 
-Exit codes: 0 no rule is broken; 1 a node, pair or tier breaks a rule, or files of results are damaged;
-2 bad input.";
+Exit codes: 0 no rule is broken; 1 files of results are damaged or cannot be read; 2 bad input;
+3 a node, pair or tier breaks a rule.";
 
 pub(crate) const CLOCK: &str = "\
 Examples:

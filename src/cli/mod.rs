@@ -2,7 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
 //! `hcabench clock --fail-above`, `hcabench fabric --fail-above`, `--max-outliers` or `--baseline`, or `hcabench compare
-//! --max-regression` is broken. `hcabench health` has 1 for a node that is failing.
+//! --max-regression` is broken. Of `hcabench health` it is a rule.
 
 mod baseline;
 mod below;
@@ -114,7 +114,7 @@ enum Command {
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
     /// Judge the nodes of a fabric over many runs: which failed in how many of the last ones, since when, on what; exit
-    /// code 1 if one is failing
+    /// code 3 if one is failing
     #[command(after_help = examples::HEALTH)]
     Health(health::HealthArguments),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
@@ -173,14 +173,13 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (
         1,
         "a run failed or was interrupted, and what was measured so far is on disk, marked INCOMPLETE; files of results \
-         are damaged, each of which is named; hcabench health found a node that is failing; or the output could not be \
-         written",
+         are damaged, each of which is named; or the output could not be written",
     ),
     (2, "bad input"),
     (
         3,
-        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, or hcabench \
-         compare --max-regression is broken",
+        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, hcabench \
+         compare --max-regression, or a rule of hcabench health is broken",
     ),
 ];
 

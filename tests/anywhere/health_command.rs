@@ -390,7 +390,7 @@ fn one_run_breaks_no_rule_and_a_new_node_is_known_as_new() {
     text.has(&[
         "1 were out and break no rule",
         "watched",
-        "there are 1 of the 3 runs",
+        "a rule takes 3 runs to be broken, and there are 1",
     ]);
     let (text, _) = expect(&folder, "health one/run --baseline baseline.json", 0);
     text.has(&["watched"]);

@@ -200,7 +200,7 @@ pub(super) fn answer(found: &JudgedRuns, courses: &[Course], standard: &Standard
         lines.push(labelled(
             "note",
             &format!(
-                "{} runs are fewer than the {most} that a rule takes to be broken",
+                "a rule takes {most} runs to be broken, and there are {}",
                 runs.len()
             ),
         ));
