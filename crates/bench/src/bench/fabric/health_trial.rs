@@ -1,8 +1,8 @@
 //! How often a healthy run names a node, and how soon a slow one is named: by simulation.
 //!
 //! `HCABENCH_TRIAL=whole` (`ci/measure health`) runs all of it and prints the tables of docs/health.md. Otherwise a part
-//! of it is run. [`SEED`] is the beginning of the hash of the commit with the last change of the method and of this
-//! trial: neither could be chosen by what it shows.
+//! of it is run. [`SEED`] is a placeholder: before the whole is run, set it to the beginning of the hash of the commit
+//! with the last change of the method and of this trial, which cannot be chosen by what it shows.
 
 use super::against::judge;
 use super::baseline::{self, Baseline};
