@@ -48,6 +48,7 @@ def add_all():
     """Fills the table, in the order in which all are run: those on this machine first."""
     for module in (
         "cargo", "scale", "clock", "estimates", "big", "memory", "cores", "queues", "ranks", "latency", "nodes", "equals",
+        "health",
     ):
         importlib.import_module(module)
 

@@ -9,6 +9,27 @@ Examples:
   hcabench --service rc --poll busy,event --burst 500 --pause 200us --rounds 8 --out sweep
       The runs to compare busy polling with events: hcabench compare sweep --by poll_recv";
 
+pub(crate) const BASELINE: &str = "\
+Examples:
+  hcabench baseline runs/monday runs/tuesday runs/wednesday --out baseline.json
+      Three runs of three days, as what is usual: five to ten show more
+  hcabench fabric --ranks 64 --baseline baseline.json --dry-run
+      The settings that a run needs to be judged against it";
+
+pub(crate) const HEALTH: &str = "\
+Examples:
+  hcabench health runs --baseline baseline.json
+      Which nodes were out in the last runs below the folder runs, since when, and with which firmware and kernel
+  hcabench health runs --baseline baseline.json --drain-command slurm
+      The commands that drain the nodes that are failing; nothing is run
+  hcabench health runs --prometheus /var/lib/node_exporter/hcabench.prom --json
+      The same for monitoring and for programs
+  hcabench health --print-rules
+      The rules, as a file to change and to give to --rules
+
+Exit codes: 0 no rule is broken; 1 files of results are damaged or cannot be read; 2 bad input;
+3 a node, pair or tier breaks a rule.";
+
 pub(crate) const CLOCK: &str = "\
 Examples:
   hcabench clock --duration 10s

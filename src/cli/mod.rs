@@ -1,15 +1,18 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above`, `hcabench fabric --fail-above` or `--max-outliers`, or `hcabench compare
-//! --max-regression` is broken.
+//! `hcabench clock --fail-above`, `hcabench fabric --fail-above`, `--max-outliers` or `--baseline`, or `hcabench compare
+//! --max-regression` is broken. Of `hcabench health` it is a rule.
 
+mod baseline;
+mod below;
 mod clock;
 mod compare;
 mod cores;
 mod examples;
 mod fabric;
 mod hca;
+mod health;
 mod host;
 mod list;
 mod memory;
@@ -18,6 +21,7 @@ mod queue;
 mod secret;
 mod serve;
 mod show;
+mod stored_fabric;
 
 #[cfg(test)]
 mod assignments;
@@ -89,6 +93,9 @@ struct GeneralArguments {
 #[derive(Debug, Subcommand)]
 #[command(args_override_self = true)]
 enum Command {
+    /// Take several healthy runs of hcabench fabric together, as a file that later runs are judged against
+    #[command(after_help = examples::BASELINE)]
+    Baseline(baseline::BaselineArguments),
     /// Measure how often, how long and why this machine stops a thread, as jumps of a clock; check whether its TSC can
     /// be trusted
     #[command(after_help = examples::CLOCK)]
@@ -107,6 +114,10 @@ enum Command {
     /// Measure between all pairs of ranks that a launcher started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
+    /// Judge the nodes of a fabric over many runs: which failed in how many of the last ones, since when, on what; exit
+    /// code 3 if one is failing
+    #[command(after_help = examples::HEALTH)]
+    Health(health::HealthArguments),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
     #[command(after_help = examples::LIST)]
     List(list::ListArguments),
@@ -168,8 +179,8 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (2, "bad input"),
     (
         3,
-        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above or --max-outliers, or hcabench compare \
-         --max-regression is broken",
+        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, hcabench \
+         compare --max-regression, or a rule of hcabench health is broken",
     ),
 ];
 
@@ -260,11 +271,13 @@ impl CommandLine {
 fn run(line: &CommandLine) -> anyhow::Result<u8> {
     match &line.command {
         None => hca::run(&line.hca),
+        Some(Command::Baseline(arguments)) => baseline::run(arguments),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Cores(arguments)) => cores::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
+        Some(Command::Health(arguments)) => health::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => figures::run(arguments),

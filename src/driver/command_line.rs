@@ -51,7 +51,15 @@ const BESIDE_RESUME: [(&str, bool); 16] = [
     ("without-secret", false),
 ];
 /// Options of a fabric that set how it is judged and how long it may take.
-const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];
+const OF_JUDGEMENT: [&str; 7] = [
+    "fail-above",
+    "max-outliers",
+    "prometheus",
+    "pair-timeout",
+    "baseline",
+    "rules",
+    "history",
+];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 

@@ -279,6 +279,11 @@ fn columns_of_a_fabric() -> String {
         ),
         ("nodes.csv", "A row for each node.", fabric::nodes()),
         (
+            "rules.csv",
+            "A row for each rule of `--baseline`, `--rules` or `--history` and each node and tier.",
+            fabric::rules(),
+        ),
+        (
             "summary.csv",
             "A row for each tier, and one for all.",
             fabric::summary(),

@@ -29,6 +29,7 @@ mod documentation;
 mod fabric_results;
 mod find_rate;
 mod findings_command;
+mod health_command;
 mod launchers;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]

@@ -15,14 +15,15 @@ use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::over_time::{self, Change, Measured, What};
 use crate::bench::fabric::scores::median;
 use crate::bench::fabric::tiers::Tiers;
-use crate::compare::circumstances::{Differs, differences_of};
+use crate::cli::stored_fabric::{PARTS, differs, tiers};
+use crate::compare::circumstances::Differs;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{ERROR, Permitted, Request, Verdict};
 use crate::findings::print_damaged;
 use crate::results::read::{Fabric, ReadError};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{
-    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99, PAIRS,
+    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99,
 };
 use crate::results::text::printable;
 use crate::results::units::digits;
@@ -173,7 +174,7 @@ pub(super) fn run(
         Fabric::salvage(base).context("BASE")?,
         Fabric::salvage(new).context("NEW")?,
     ];
-    let differs = differs(&fabrics);
+    let differs = differs(fabrics.each_ref().map(Fabric::document));
     check_allowed(arguments, |name| {
         let mut documents = fabrics.iter().map(Fabric::document);
         documents.any(|it| PARTS.iter().any(|part| has(&it[*part], name)))
@@ -284,18 +285,6 @@ fn asked(request: &Request) -> Result<Vec<(&'static str, f64, Column)>, UsageErr
         }
     }
     Ok(FIGURES.into_iter().filter(is_asked).collect())
-}
-
-/// The parts of `fabric.json` that must be the same.
-const PARTS: [&str; 2] = ["schedule", "settings"];
-
-/// The settings that are not the same. How many rounds there are need not be.
-fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
-    let [base, new] = fabrics.each_ref().map(Fabric::document);
-    let differs = PARTS.map(|part| differences_of(part, &base[part], &new[part]));
-    let is_of_rounds = |it: &Differs| it.what == "schedule.rounds" || it.what == "settings.rounds";
-    let differs = differs.into_iter().flatten();
-    differs.filter(|it| !is_of_rounds(it)).collect()
 }
 
 /// Runs of other nodes, or of other settings than are permitted.
@@ -426,34 +415,6 @@ impl Side {
     fn rounds(&self) -> usize {
         self.rounds.iter().map(Vec::len).max().unwrap_or(0)
     }
-}
-
-/// The tiers as `pairs.csv` names them.
-fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
-    const UNKNOWN: &str = "unknown";
-    let count = fabric.nodes.len();
-    let mut names: Vec<String> = Vec::new();
-    let mut of = vec![None; count * count];
-    fabric.each(&HALF_P50, |[from, to], tier, _| {
-        let place = names.iter().position(|name| name == tier);
-        let place = place.unwrap_or_else(|| {
-            names.push(tier.to_owned());
-            names.len() - 1
-        });
-        of[from * count + to] = Some(place as u16);
-    })?;
-    // What a damaged file does not state is no tier that others are in.
-    let unknown = match fabric.is_damaged(PAIRS) && !names.is_empty() {
-        true => names.len() as u16,
-        false => 0,
-    };
-    if unknown > 0 || names.is_empty() {
-        let name = if unknown > 0 { UNKNOWN } else { "fabric" };
-        names.push(name.to_owned());
-    }
-    let of: Vec<u16> = of.into_iter().map(|tier| tier.unwrap_or(unknown)).collect();
-    let groups = fabric.nodes.iter().map(|node| node.groups.join("."));
-    Ok(Tiers::of_names(groups.collect(), &names, &of))
 }
 
 fn compare(sides: &[Side; 2], asked: &[(&'static str, f64, Column)]) -> Vec<Figure> {

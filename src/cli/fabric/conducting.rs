@@ -3,13 +3,14 @@
 use std::time::SystemTime;
 
 use super::FabricArguments;
-use super::course::FabricRun;
+use super::course::{FabricRun, compared};
 use super::distances;
 use super::earlier::EarlierFabric;
 use super::judgement::FabricJudgement;
 use super::overview::known;
 use crate::arguments::UsageError;
 use crate::bench::fabric::tiers::TierFile;
+use crate::cli::health::OverTime;
 use crate::driver::ending::{Ending, close};
 use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
@@ -32,6 +33,8 @@ pub(crate) struct FabricOutput {
     earlier: Option<EarlierFabric>,
     /// The file with the places of nodes in the network.
     distances: Option<TierFile>,
+    /// What the run is judged by beside its own verdicts.
+    over_time: Option<OverTime>,
 }
 
 impl FabricOutput {
@@ -39,17 +42,20 @@ impl FabricOutput {
     pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
         let distances = distances::read(arguments)?;
+        let over_time = arguments.over_time.read(&compared(arguments))?;
         if let Some(folder) = &arguments.hca.sweep.resume {
             let earlier = EarlierFabric::read(folder, identity, &recorded_command_line());
             return Ok(FabricOutput {
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
                 distances,
+                over_time,
             });
         }
         output.check_folder(0)?;
         Ok(FabricOutput {
             earlier: None,
             distances,
+            over_time,
         })
     }
 
@@ -123,13 +129,22 @@ pub(crate) fn conduct(
         ))),
         (Ok(()), None) => course.outcome(),
     };
+    let over_time = place.over_time.as_ref().map(|it| it.judge(course.path()));
     let folder = course.into_folder();
     let FabricJudgement {
-        text,
-        broken,
-        not_written,
+        mut text,
+        mut broken,
+        mut not_written,
         ..
     } = found;
+    match over_time {
+        Some(Ok(judged)) => {
+            text += &judged.text;
+            broken.extend(judged.broken);
+        }
+        Some(Err(error)) => not_written = not_written.or(Some(error)),
+        None => {}
+    }
     let print = || match output.quiet {
         true => Ok(()),
         false => print_text(&text),

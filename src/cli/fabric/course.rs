@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize as _;
 use serde_json::json;
@@ -316,6 +316,10 @@ impl FabricRun {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     pub(super) fn into_folder(self) -> ResultsFolder {
         self.folder
     }
@@ -471,6 +475,10 @@ fn document(
     }
     FabricDocument {
         hcabench: Program::this(),
+        started_at: match earlier {
+            None => humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            Some(earlier) => earlier.document.started_at.clone(),
+        },
         command_line: match earlier {
             None => recorded_command_line(),
             Some(earlier) => earlier.document.command_line.clone(),
@@ -506,13 +514,13 @@ fn pairs_of(schedule: Schedule) -> HostPairs {
 
 /// Which pairs are measured, and when.
 fn described(arguments: &FabricArguments, ranks: u32) -> serde_json::Value {
-    let schedule = arguments.schedule(ranks);
-    let sampled = schedule.sampled();
-    json!({
-        "method": "circle", "concurrency": arguments.concurrency.to_string(), "rounds": arguments.rounds(),
-        "pairs": schedule.pairs(), "partners": sampled.map_or(json!("all"), |count| json!(count)),
-        "seed": sampled.map(|_| arguments.hca.seed),
-    })
+    let of_ranks = arguments.schedule(ranks);
+    let sampled = of_ranks.sampled();
+    let mut schedule = schedule(arguments);
+    schedule["pairs"] = json!(of_ranks.pairs());
+    schedule["partners"] = sampled.map_or(json!("all"), |count| json!(count));
+    schedule["seed"] = json!(sampled.map(|_| arguments.hca.seed));
+    schedule
 }
 
 /// What ranks report before anything is measured, CPU quotas that are too small, beside what an earlier run found.
@@ -526,6 +534,17 @@ fn of_ranks(conductor: &Conductor, earlier: Option<&EarlierFabric>) -> Findings 
         }
     }
     all
+}
+
+/// What must be the same of runs that are compared, as `fabric.json` has it.
+pub(super) fn compared(arguments: &FabricArguments) -> serde_json::Value {
+    json!({ "schedule": schedule(arguments), "settings": settings(arguments) })
+}
+
+/// How pairs are scheduled, with any number of ranks.
+fn schedule(arguments: &FabricArguments) -> serde_json::Value {
+    json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
+            "rounds": arguments.rounds() })
 }
 
 /// What is measured between two ranks, by the names of the options.

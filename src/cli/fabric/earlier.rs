@@ -18,6 +18,9 @@ use crate::results::{ReportError, json};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct FabricDocument {
     pub(super) hcabench: Program,
+    /// When it began, in RFC 3339; empty of an earlier version.
+    #[serde(default)]
+    pub(super) started_at: String,
     /// With the program's name.
     pub(super) command_line: Vec<String>,
     pub(super) engine: Value,
@@ -159,6 +162,7 @@ mod tests {
     fn a_run_goes_on_with_its_ranks_and_settings_only() {
         let document = FabricDocument {
             hcabench: Program::this(),
+            started_at: String::new(),
             command_line: words("hcabench fabric --burst 200 --inline --rank 0 --ranks 4 --out x"),
             engine: Value::Null,
             job: Value::Null,

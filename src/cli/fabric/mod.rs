@@ -39,6 +39,7 @@ use crate::arguments::values::{count, duration, limits};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::HcaArguments;
+use crate::cli::health::OverTimeArguments;
 use crate::launch::conductor::Limits;
 use crate::launch::identity::{Identity, IdentityError, Options, environment};
 use crate::launch::message::Terms;
@@ -147,6 +148,10 @@ pub(crate) struct FabricArguments {
     /// Write the results to this file for the textfile collector of Prometheus' node exporter
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub prometheus: Option<PathBuf>,
+
+    /// What it is judged by beside its own verdicts.
+    #[command(flatten)]
+    pub over_time: OverTimeArguments,
 
     /// What is measured between two ranks.
     #[command(flatten)]
@@ -266,6 +271,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     }
     check(arguments, &config, &plan.points[0])?;
     if arguments.hca.sweep.dry_run {
+        arguments.over_time.read(&course::compared(arguments))?;
         return dry_run::run(arguments, &plan.points[0]);
     }
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;

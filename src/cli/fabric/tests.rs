@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+mod over_time;
+
 use super::*;
 use crate::launch::agent::{Agent, RankWork};
 use crate::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport, Start};

@@ -10,21 +10,35 @@
 //! | [`verdict`] | what is said of a pair |
 //! | [`limits`] | what makes a run fail |
 //! | [`over_time`] | two runs of one fabric |
+//! | [`metrics`] | what runs are judged by over time |
+//! | [`baseline`] | what several healthy runs have in common |
+//! | [`rules`] | rules over runs, as a file has them |
+//! | [`against`] | a run judged by rules, against a baseline |
+//! | [`history`] | nodes over many runs |
+//! | [`exposition`] | the text format of Prometheus |
 //! | [`rows`] | rows of the tables |
 //! | [`prometheus`] | text for the node exporter |
 //!
 //! Pairs of unequal tiers are never compared: all goes by the distance of a pair from its own tier.
 
+pub mod against;
+pub mod baseline;
 pub mod culprits;
+pub mod exposition;
+pub mod history;
 pub mod limits;
 pub mod matrix;
+pub mod metrics;
 pub mod over_time;
 pub mod prometheus;
 pub mod rows;
+pub mod rules;
 pub mod scores;
 pub mod suspects;
 pub mod tiers;
 pub mod verdict;
 
+#[cfg(test)]
+mod health_trial;
 #[cfg(test)]
 mod made_up;

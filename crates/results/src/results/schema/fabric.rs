@@ -11,6 +11,8 @@ use super::{columns, plain};
 pub const PAIRS: &str = "pairs.csv";
 /// A row for each node.
 pub const NODES: &str = "nodes.csv";
+/// A row for each rule and what it judges, of a run that is judged by rules.
+pub const RULES: &str = "rules.csv";
 /// The ranks with their nodes and devices, the engine and the schedule.
 pub const FABRIC: &str = "fabric.json";
 
@@ -152,6 +154,28 @@ pub mod tier {
     }
 }
 
+/// The columns of what rules judge.
+pub mod rule {
+    use super::super::{Better, Column, columns};
+
+    columns! {
+        /// A rule with a node, pair or tier.
+        RULE;
+        METRIC = label("metric", "the figure");
+        SCOPE = label("scope", "node, pair or tier; of pairs only those that are out have a row");
+        NAME = label("name", "the node, the tier, or the pair as in n1 to n2");
+        ABOVE = measured("above_percent", "how far it is above the baseline; of loss and missing the share itself, empty \
+            of a verdict", 2);
+        BOUND = measured("bound_percent", "from where on it is out: the limit, or what chance makes likely if that is more", 2)
+            .better(Better::Neither);
+        STATE = label("state", "ok or out");
+        DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips show it; empty if not out");
+        OUT_RUNS = count("out_runs", "in how many of the last runs it was out; empty if not out").better(Better::Lower);
+        RUNS = label("runs", "in how many of how many runs it must be out to break the rule");
+        BROKEN = label("broken", "whether it breaks the rule: yes or no");
+    }
+}
+
 columns! {
     /// The settings of a run.
     RUN;
@@ -185,6 +209,11 @@ pub fn nodes() -> Vec<NamedColumn> {
     node::NODE.map(plain).to_vec()
 }
 
+/// The columns of `rules.csv`, in order.
+pub fn rules() -> Vec<NamedColumn> {
+    rule::RULE.map(plain).to_vec()
+}
+
 /// The columns of `summary.csv`, in order.
 pub fn summary() -> Vec<NamedColumn> {
     tier::TIER.map(plain).to_vec()
@@ -205,6 +234,7 @@ mod tests {
             pairs(),
             nodes(),
             summary(),
+            rules(),
             SCHEMA.runs(),
             SCHEMA.left_out(),
         ] {

@@ -25,6 +25,7 @@ use crate::between::probe::probe_rows;
 use crate::between::proof::ProvedBounds;
 use crate::host::idle_hold::IdleHold;
 use crate::host::limits::Limits;
+use crate::host::machine_name::kernel_release;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::readiness::{CPU_QUOTA, Needs, Readiness, Verdict};
 use crate::host::{CpuSet, HostError, Topology};
@@ -132,7 +133,8 @@ impl PairEnd {
         let quota = of_quota(self.config.priority)?;
         let gid = facts.gids.first().map(|gid| gid.gid.as_str());
         let known = json!({
-            "limits": Limits::of_this_process(),
+            "limits": Limits::of_this_process(), "kernel": kernel_release(),
+            "node_name": std::env::var("NODE_NAME").ok(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "gid": gid.filter(|_| facts.link_layer == LinkLayer::InfiniBand),
             "description": facts.description, "details": facts.details,

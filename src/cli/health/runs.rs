@@ -1,0 +1,144 @@
+//! The runs below a folder, judged, in order of time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::standard::Standard;
+use crate::arguments::UsageError;
+use crate::bench::fabric::history::JudgedRun;
+use crate::cli::stored_fabric::{StoredFabric, differs, folders_below};
+use crate::results::read::ReadError;
+use crate::results::text::{printable, printable_path};
+
+/// What is in and below a folder.
+#[derive(Debug, Default)]
+pub(super) struct JudgedRuns {
+    /// In order of time.
+    pub(super) runs: Vec<JudgedRun>,
+    /// Folders whose runs do not count, with the reason.
+    pub(super) left_out: Vec<(String, String)>,
+    /// Runs that are marked as incomplete, and count.
+    pub(super) incomplete: Vec<String>,
+    /// What cannot be read, with the reason.
+    pub(super) unreadable: Vec<String>,
+    /// What is damaged.
+    pub(super) damaged: Vec<Arc<ReadError>>,
+}
+
+impl JudgedRuns {
+    /// Judges all of them but one.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub(super) fn below(
+        folder: &Path,
+        standard: &Standard,
+        option: &str,
+        but_for: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let (folders, failed) = folders_below(folder).map_err(|error| {
+            UsageError(format!(
+                "{option}{}: it cannot be read: {error}; fix: name the folder that holds the runs",
+                printable_path(folder)
+            ))
+        })?;
+        let same = |path: &Path| path.canonicalize().ok();
+        let but_for = but_for.and_then(same);
+        let mut found = JudgedRuns::default();
+        found.unreadable = failed;
+        let mut stored = Vec::new();
+        for path in folders {
+            if but_for.is_some() && same(&path) == but_for {
+                continue;
+            }
+            let name = path.display().to_string();
+            let run = match StoredFabric::read(&path) {
+                Ok(run) => run,
+                Err(error) => {
+                    // Bad input is of a run that ended early; all else is not there to be read.
+                    if !error.is::<UsageError>() {
+                        found
+                            .unreadable
+                            .push(format!("{}: {error}", printable_path(&path)));
+                    } else {
+                        found.left_out.push((name, error.to_string()));
+                    }
+                    continue;
+                }
+            };
+            let damaged = run.fabric.damaged();
+            if !damaged.is_empty() {
+                // Rows that are lost would look like nodes that are.
+                found.left_out.push((name, "files are damaged".to_owned()));
+                found.damaged.extend(damaged);
+                continue;
+            }
+            stored.push(run);
+        }
+        stored.sort_by(|one, other| {
+            (one.began, &one.fabric.path).cmp(&(other.began, &other.fabric.path))
+        });
+        found.take(stored, standard);
+        Ok(found)
+    }
+
+    /// Judges runs that belong together: without a baseline, those with the settings of the newest one and with nodes
+    /// of later ones.
+    fn take(&mut self, stored: Vec<StoredFabric>, standard: &Standard) {
+        let newest = stored.last().map(|run| run.fabric.document().clone());
+        let mut known = std::collections::BTreeSet::new();
+        let mut judged = Vec::new();
+        for run in stored.into_iter().rev() {
+            let name = run.folder();
+            let names: Vec<String> = run.figures.nodes.iter().map(|it| it.name.clone()).collect();
+            let reason = match (&standard.baseline, &newest) {
+                (None, Some(newest)) => {
+                    let differs = differs([newest, run.fabric.document()]);
+                    let differs: Vec<String> = differs.iter().map(ToString::to_string).collect();
+                    let is_of_another =
+                        !known.is_empty() && names.iter().all(|it| !known.contains(it));
+                    match (differs.is_empty(), is_of_another) {
+                        (false, _) => Some(format!(
+                            "its settings differ from those of the newest run in {}",
+                            differs.join("; ")
+                        )),
+                        (_, true) => Some(
+                            "none of its nodes is in a later run: it is of another cluster"
+                                .to_owned(),
+                        ),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            };
+            let found = reason.map_or_else(|| standard.judge(&run), Err);
+            match found {
+                Ok(one) => {
+                    known.extend(names);
+                    self.incomplete
+                        .extend(run.fabric.incomplete.is_some().then_some(name));
+                    judged.push(one);
+                }
+                Err(reason) => self.left_out.push((name, reason)),
+            }
+        }
+        judged.reverse();
+        self.left_out.sort();
+        self.incomplete.sort();
+        self.runs = judged;
+    }
+
+    /// Folders that do not count, and why, a line each.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let reason = |(folder, reason): &(String, String)| {
+            let has_name = reason.starts_with(folder.as_str());
+            let text = if has_name {
+                reason.clone()
+            } else {
+                format!("{folder}: {reason}")
+            };
+            printable(&text).into_owned()
+        };
+        self.left_out.iter().map(reason).collect()
+    }
+}
