@@ -80,7 +80,7 @@ COMMANDS = {
     "node udp": measures(f"{NODE} udp"),
     "node sockets": measures(f"{NODE} tcp,unix,multicast --scenario fan-in --publishers 4"),
     # Of a program that has them, as packages do.
-    "node libraries": measures(f"{NODE} iceoryx2,grpc,zenoh"),
+    "node libraries": measures(f"{NODE} iceoryx2,grpc"),
     "node zeromq": measures(f"{NODE} zeromq"),
     "node mqtt": measures(f"{NODE} mqtt"),
     "node nats": measures(f"{NODE} nats"),

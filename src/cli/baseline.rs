@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &BaselineArguments) -> anyhow::Result<u8> {
         }
         runs.push(run);
     }
-    runs.sort_by(|one, other| one.began.cmp(&other.began));
+    runs.sort_by_key(|run| run.began);
     check(&runs)?;
     for text in warnings(&runs) {
         say(warning(&printable(&text)));

@@ -42,7 +42,7 @@ mod memory_load;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;
-#[cfg(any(feature = "iceoryx2", feature = "grpc", feature = "zenoh"))]
+#[cfg(any(feature = "iceoryx2", feature = "grpc"))]
 mod node_libraries;
 mod node_peer;
 mod node_processes;

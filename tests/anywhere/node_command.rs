@@ -28,8 +28,6 @@ const TYPES: &[&str] = &[
     "iceoryx2",
     #[cfg(feature = "grpc")]
     "grpc",
-    #[cfg(feature = "zenoh")]
-    "zenoh",
 ];
 
 fn publishes(running: &Running) {

@@ -12,8 +12,6 @@ const TYPES: &[&str] = &[
     "iceoryx2",
     #[cfg(feature = "grpc")]
     "grpc",
-    #[cfg(feature = "zenoh")]
-    "zenoh",
 ];
 
 #[test]

@@ -85,9 +85,6 @@ fn types() -> String {
     if cfg!(feature = "grpc") {
         types.push("grpc");
     }
-    if cfg!(feature = "zenoh") {
-        types.push("zenoh");
-    }
     types.join(",")
 }
 

@@ -168,8 +168,6 @@ fn node_types_that_need_the_loopback_interface_name_it() {
         ("zeromq", "--type zeromq"),
         #[cfg(feature = "grpc")]
         ("grpc", "--type grpc"),
-        #[cfg(feature = "zenoh")]
-        ("zenoh", "--type zenoh"),
         #[cfg(feature = "mqtt")]
         ("mqtt", "--broker spawn"),
         #[cfg(feature = "nats")]

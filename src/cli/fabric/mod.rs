@@ -60,13 +60,10 @@ fn partners(text: &str) -> Result<Partners, String> {
     if text == "all" {
         return Ok(Partners::All);
     }
-    let number = count::<u32>(text, LEAST_PARTNERS..=u64::from(u32::MAX)).ok();
-    let number = number.and_then(NonZeroU32::new);
-    number.map(Partners::AtMost).ok_or_else(|| {
-        format!(
-            "it takes 'all' or a number of other ranks from {LEAST_PARTNERS}: fewer judge no node"
-        )
-    })
+    let number = count::<u32>(text, LEAST_PARTNERS..=u64::from(u32::MAX));
+    let number = number.map_err(|error| format!("{error}, or 'all'; fewer judge no node"))?;
+    let number = NonZeroU32::new(number).expect("it is not below the least");
+    Ok(Partners::AtMost(number))
 }
 
 /// With fewer others a node is hardly judged.

@@ -44,8 +44,10 @@ impl JudgedRuns {
         })?;
         let same = |path: &Path| path.canonicalize().ok();
         let but_for = but_for.and_then(same);
-        let mut found = JudgedRuns::default();
-        found.unreadable = failed;
+        let mut found = JudgedRuns {
+            unreadable: failed,
+            ..JudgedRuns::default()
+        };
         let mut stored = Vec::new();
         for path in folders {
             if but_for.is_some() && same(&path) == but_for {

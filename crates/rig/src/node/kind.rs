@@ -49,9 +49,6 @@ pub enum NodeType {
     /// By way of a server of Redis: [`redis`](super::redis).
     #[cfg(feature = "redis")]
     Redis,
-    /// Sessions of Zenoh: [`zenoh`](super::zenoh).
-    #[cfg(feature = "zenoh")]
-    Zenoh,
     /// Messages of libzmq: [`zeromq`](super::zeromq).
     #[cfg(feature = "zeromq")]
     Zeromq,
@@ -69,8 +66,6 @@ impl Named for NodeType {
         NodeType::Iceoryx2,
         #[cfg(feature = "grpc")]
         NodeType::Grpc,
-        #[cfg(feature = "zenoh")]
-        NodeType::Zenoh,
         #[cfg(feature = "zeromq")]
         NodeType::Zeromq,
         #[cfg(feature = "mqtt")]
@@ -101,8 +96,6 @@ impl Named for NodeType {
             NodeType::Nats => "nats",
             #[cfg(feature = "redis")]
             NodeType::Redis => "redis",
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => "zenoh",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "zeromq",
         }
@@ -153,8 +146,6 @@ impl NodeType {
         "iceoryx2",
         #[cfg(not(feature = "grpc"))]
         "grpc",
-        #[cfg(not(feature = "zenoh"))]
-        "zenoh",
     ];
 
     /// Hands the node-type to `user` as its own type.
@@ -229,12 +220,6 @@ impl NodeType {
                 settings,
                 prefix: by.name,
             }),
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => user.with(&super::zenoh::Zenoh {
-                wiring,
-                settings,
-                name: by.name,
-            }),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 super::zeromq::load().map_err(NodeError::Setting)?;
@@ -269,10 +254,6 @@ impl NodeType {
             NodeType::Nats => (ends, 4 * ends + 4),
             #[cfg(feature = "redis")]
             NodeType::Redis => (ends, 4 * ends + 4),
-            // The library's five runtimes have a thread and three files each, and one of them two; an end listens or not,
-            // and a connection is two sockets.
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => (8, 20 + 2 * ends + 2 * connections),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 let (threads, files) = super::zeromq::needs(ends, connections);
@@ -297,9 +278,6 @@ impl NodeType {
             // So does its shared memory, where there is no room.
             #[cfg(feature = "iceoryx2")]
             NodeType::Iceoryx2 => true,
-            // Its runtimes panic without a thread.
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => true,
             _ => false,
         }
     }
@@ -310,8 +288,6 @@ impl NodeType {
             NodeType::InfiniBand | NodeType::Tcp | NodeType::Unix => true,
             #[cfg(feature = "grpc")]
             NodeType::Grpc => true,
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => true,
             _ => false,
         }
     }
@@ -337,8 +313,6 @@ impl NodeType {
             NodeType::Redis => "broker",
             #[cfg(feature = "iceoryx2")]
             NodeType::Iceoryx2 => "library",
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => "library",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "library",
         }
@@ -390,8 +364,6 @@ impl NodeType {
             NodeType::Nats => None,
             #[cfg(feature = "redis")]
             NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => loopback_interface::refusal("--type zenoh"),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => (super::zeromq::load().err())
                 .or_else(|| loopback_interface::refusal("--type zeromq")),
@@ -458,8 +430,6 @@ impl NodeType {
             NodeType::Nats => "async-nats 0.51, and a server of NATS".to_owned(),
             #[cfg(feature = "redis")]
             NodeType::Redis => "redis 1.8, and a server of Redis".to_owned(),
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => "zenoh 1.10".to_owned(),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
         }
@@ -502,11 +472,6 @@ impl NodeType {
             NodeType::Redis => {
                 "PUBLISH or XADD by the client's task, TCP with TCP_NODELAY to the server, the server, TCP from there, \
                  and the client's task that reads; each end's thread drives its client"
-            }
-            #[cfg(feature = "zenoh")]
-            NodeType::Zenoh => {
-                "the queue of the link and the library's task that writes from it, TCP over the loopback, the task that \
-                 reads, and a channel"
             }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {

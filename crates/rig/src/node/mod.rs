@@ -28,7 +28,6 @@
 //! | [`tcp`] | connections of TCP over the loopback |
 //! | [`udp`] | datagrams over the loopback |
 //! | [`unix`] | Unix sockets |
-//! | `zenoh` | sessions of Zenoh; feature `zenoh` |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod broker;
@@ -69,8 +68,6 @@ mod test_samples;
 pub mod udp;
 pub mod unix;
 pub mod wiring;
-#[cfg(feature = "zenoh")]
-pub mod zenoh;
 #[cfg(feature = "zeromq")]
 pub mod zeromq;
 

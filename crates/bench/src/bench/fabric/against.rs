@@ -273,9 +273,9 @@ impl Judge<'_> {
         let quantile = quantiles(error);
         let offsets = offsets(self.run, rule.metric, baseline);
         let owners = self.run.owners();
-        for tier in 0..tiers.count() {
+        for (tier, owner) in owners.iter().enumerate() {
             // What all of its pairs have in common may be the node's.
-            if owners[tier].is_some() && self.run.nodes.len() >= LEAST_NODES {
+            if owner.is_some() && self.run.nodes.len() >= LEAST_NODES {
                 continue;
             }
             let known = baseline.tiers.get(tiers.name(tier));
