@@ -1,26 +1,35 @@
 //! Where the tiers come from: the file that the user gave, the ports of ranks in it, and what is recorded of it.
 
 use std::net::Ipv6Addr;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::FabricArguments;
 use super::earlier::FabricDocument;
 use crate::arguments::UsageError;
-use crate::bench::fabric::tiers::{Endpoint, TierFile, Tiers};
+use crate::bench::fabric::tiers::{Endpoint, TierError, TierFile, Tiers};
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::{TIER_TOO_SMALL, TIER_UNKNOWN};
 
 /// As many hosts are named in a finding.
 const NAMED: usize = 8;
 
+type Parse = fn(&str) -> Result<TierFile, TierError>;
+
+/// The option that names the file, its path, and how it is read.
+fn given(arguments: &FabricArguments) -> Option<(&'static str, &Path, Parse)> {
+    match (&arguments.topology, &arguments.group) {
+        (Some(path), _) => Some(("--topology", path, TierFile::topology)),
+        (None, Some(path)) => Some(("--group", path, TierFile::groups)),
+        (None, None) => None,
+    }
+}
+
 /// Reads the file of `--topology` or `--group`, if there is one.
 pub(super) fn read(arguments: &FabricArguments) -> anyhow::Result<Option<TierFile>> {
-    type Parse = fn(&str) -> Result<TierFile, crate::bench::fabric::tiers::TierError>;
-    let (option, path, parse): (_, _, Parse) = match (&arguments.topology, &arguments.group) {
-        (Some(path), _) => ("--topology", path, TierFile::topology),
-        (None, Some(path)) => ("--group", path, TierFile::groups),
-        (None, None) => return Ok(None),
+    let Some((option, path, parse)) = given(arguments) else {
+        return Ok(None);
     };
     let refused = |reason: String| UsageError(format!("{option} {}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
@@ -54,10 +63,8 @@ pub(super) fn is_of_the_ranks(
     if tiers.unknown().len() < there.clone().count() {
         return Ok(());
     }
-    let (option, path) = match (&arguments.topology, &arguments.group) {
-        (Some(path), _) => ("--topology", path),
-        (None, Some(path)) => ("--group", path),
-        (None, None) => return Ok(()),
+    let Some((option, path, _)) = given(arguments) else {
+        return Ok(());
     };
     let example = |host: Option<String>| host.unwrap_or_default();
     Err(UsageError(format!(
@@ -93,7 +100,7 @@ pub(super) fn moved(earlier: &FabricDocument, now: &Tiers) -> Option<String> {
 
 /// For `fabric.json`.
 pub(super) fn recorded(arguments: &FabricArguments, tiers: &Tiers, names: &[String]) -> Value {
-    let file = arguments.topology.as_ref().or(arguments.group.as_ref());
+    let file = given(arguments).map(|(_, path, _)| path);
     let unknown: Vec<&String> = tiers.unknown().iter().map(|rank| &names[*rank]).collect();
     let pairs: serde_json::Map<String, Value> = tiers
         .pairs()

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::error::PeerError;
 use super::peer::{Greeting, Hello};
-use crate::host::{interrupt, open_files, threads};
-use crate::launch::entrance::{Arrival, Door, Entrance, room};
+use crate::host::{interrupt, threads};
+use crate::launch::entrance::{Arrival, Door, Entrance, raise_room};
 use crate::launch::secret::Secret;
 use crate::launch::wire::{Wire, listen_at};
 use crate::results::document::Program;
@@ -21,10 +21,6 @@ use crate::rig::workers::instead_of_dropping;
 
 /// How long a process that connects may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
-/// Connections at a time that have not greeted yet: with one more, the oldest is let go.
-const STRANGERS: usize = 1024;
-/// Files that a run which is served may take.
-const OTHER_FILES: usize = 512;
 /// Connections at a time that have greeted, and of which it is not decided whether they are served.
 const GREETED: usize = 64;
 /// Connections that are turned away are reported one by one up to this number within this time.
@@ -173,8 +169,8 @@ impl ServiceState {
     }
 
     fn refused(&self, peer: SocketAddr, reason: String) {
-        let mut refusals = (self.refusals.lock()).unwrap_or_else(PoisonError::into_inner);
-        self.report_more(&mut refusals);
+        self.report_more();
+        let mut refusals = self.refusals();
         refusals.count += 1;
         let is_reported = refusals.count <= REPORTED.0;
         drop(refusals);
@@ -183,8 +179,13 @@ impl ServiceState {
         }
     }
 
-    fn report_more(&self, refusals: &mut Refusals) {
-        if let Some(count) = refusals.more() {
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        (self.refusals.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report_more(&self) {
+        let more = self.refusals().more();
+        if let Some(count) = more {
             (self.report)(Event::MoreRefused { count });
         }
     }
@@ -232,9 +233,7 @@ pub fn serve(
         listeners,
         secret: service.secret.clone(),
     };
-    // As far as it goes.
-    let files = open_files::raise((2 * STRANGERS + OTHER_FILES) as u64).unwrap_or_default();
-    let entrance = Entrance::new(door, room(files, OTHER_FILES), GREETING);
+    let entrance = Entrance::new(door, raise_room(0), GREETING);
     let mut entrance =
         entrance.map_err(|error| Failure::Run(format!("setting up the port: {error}")))?;
     let shared = Arc::new(ServiceState {
@@ -271,12 +270,7 @@ pub fn serve(
             let failure = shared.holder().failure.take();
             return failure.map_or(Ok(()), |text| Err(Failure::Run(text)));
         }
-        shared.report_more(
-            &mut shared
-                .refusals
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        shared.report_more();
         let Ok(arrivals) = entrance.wait(LOOK) else {
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;

@@ -8,20 +8,15 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use super::entrance::{Arrival, Door, Entrance, room};
+use super::entrance::{Arrival, Door, Entrance, raise_room};
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, Terms, ToRank};
 use super::wire::Wire;
-use crate::host::open_files;
 
 /// How long a wait lasts at the most: then it looks whether a signal has come.
 const LOOK_MS: u8 = 100;
 /// How long a rank may take to take a message in: one that does not read has its kernel's buffers full.
 const SENDING: Duration = Duration::from_secs(1);
-/// This many may be connected, besides the ranks, here and where this rank serves.
-const MOST_STRANGERS: usize = 1024;
-/// Files for what this rank measures.
-const OTHER_FILES: usize = 512;
 /// A rank that sends this much at once, unrequested, is faulty.
 const MOST_AT_ONCE: usize = 8;
 /// Who is not known yet, among what is waited for. Ranks are there by their numbers.
@@ -66,11 +61,8 @@ impl Connections {
         const SETTING_UP: &str = "setting up the connections of rank 0";
         let failed = |errno: Errno| LaunchError::io(SETTING_UP, errno);
         let count = terms.ranks as usize;
-        // As far as it goes.
-        let others = count + OTHER_FILES;
-        let files = open_files::raise((others + 2 * MOST_STRANGERS) as u64).unwrap_or_default();
         // All ranks of a job may come at once.
-        let entrance = Entrance::new(door, count + room(files, others), patience);
+        let entrance = Entrance::new(door, count + raise_room(count), patience);
         let entrance = entrance.map_err(|error| LaunchError::io(SETTING_UP, error))?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, ENTRANCE);

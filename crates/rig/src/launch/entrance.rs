@@ -18,11 +18,16 @@ use serde_json::Value;
 
 use super::secret::Secret;
 use super::wire::{MAX_LINE, Wire};
+use crate::host::open_files;
 
 /// The longest greeting, in bytes.
 const LONGEST_GREETING: usize = 64 << 10;
 /// New connections that are taken before others are looked at.
 const MOST_AT_ONCE: usize = 64;
+/// Connections that may wait at an entrance, by the files that there are.
+const ROOM: RangeInclusive<usize> = 64..=1024;
+/// Files for what is measured beside.
+const OTHER_FILES: usize = 512;
 /// From here on an event is of a listener.
 const LISTENER: u64 = 1 << 63;
 
@@ -54,9 +59,16 @@ impl Door {
     }
 }
 
+/// Has this process have as many files open as its hard limit allows, and returns how many connections may wait at an
+/// entrance, beside this many ranks.
+pub(crate) fn raise_room(ranks: usize) -> usize {
+    let others = ranks + OTHER_FILES;
+    let wanted = others + 2 * ROOM.end();
+    room(open_files::raise(wanted as u64).unwrap_or_default(), others)
+}
+
 /// How many connections may wait, where this process may have `files` open and needs some for other work.
-pub(crate) fn room(files: u64, others: usize) -> usize {
-    const ROOM: RangeInclusive<usize> = 64..=1024;
+fn room(files: u64, others: usize) -> usize {
     let files = usize::try_from(files).unwrap_or(usize::MAX);
     // A rank 0 has two entrances.
     (files.saturating_sub(others) / 2).clamp(*ROOM.start(), *ROOM.end())

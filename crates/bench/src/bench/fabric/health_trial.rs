@@ -5,12 +5,11 @@
 //! trial, which cannot be chosen by what it shows: after another change, draw it again.
 
 use super::against::judge;
-use super::baseline::{self, Baseline};
+use super::baseline::Baseline;
 use super::history::{Health, JudgedRun, Subject, courses};
-use super::made_up::{Cluster, Noise, SlowNode, Variation};
+use super::made_up::{Cluster, Noise, SlowNode, Variation, baseline_of};
 use super::metrics::{Metric, RunFigures};
 use super::rules::{Bound, DEFAULT, Rule, Rules, Runs, Scope};
-use crate::results::document::Program;
 
 const SEED: u64 = 0xfabc_35d4;
 /// Runs that a baseline is made of.
@@ -30,21 +29,6 @@ struct Extent {
 /// Whether all is to be tried.
 fn is_whole() -> bool {
     std::env::var_os("HCABENCH_TRIAL").is_some_and(|it| it == "whole")
-}
-
-fn of_runs(runs: &[RunFigures]) -> Baseline {
-    let (tiers, nodes, of_all_nodes) = baseline::of_runs(&Vec::from_iter(runs));
-    Baseline {
-        format: String::new(),
-        version: 0,
-        hcabench: Program::this(),
-        runs: Vec::new(),
-        settings: serde_json::Value::Null,
-        schedule: serde_json::Value::Null,
-        tiers,
-        nodes,
-        of_all_nodes,
-    }
 }
 
 /// The nodes that are named after each of these runs.
@@ -122,7 +106,7 @@ fn attempt(case: Case, rules: &Rules, extent: Extent, seed: u64) -> Found {
             let run = |_| cluster.run_with(slow, &mut noise);
             (0..count).map(run).collect()
         };
-        let baseline = of_runs(&runs(baseline_runs, None));
+        let baseline = baseline_of(&runs(baseline_runs, None));
         let healthy = named(&runs(extent.healthy, None), &baseline, rules);
         found.healthy_runs += healthy.len();
         found.false_alarms += healthy.iter().filter(|names| !names.is_empty()).count();

@@ -2,10 +2,12 @@
 
 use std::cell::RefCell;
 
+use super::baseline::{self, Baseline};
 use super::culprits::{Evidence, NodeJudgement, judge};
 use super::matrix::Matrix;
 use super::metrics::{RunFigures, RunNode};
 use super::tiers::Tiers;
+use crate::results::document::Program;
 pub(super) use crate::testing::Noise;
 
 /// Tiers of nodes in groups of so many.
@@ -224,6 +226,22 @@ impl Cluster {
         let is_there = |node: &usize| (node + nodes - first) % nodes >= variation.absent;
         let there: Vec<usize> = (0..nodes).filter(is_there).collect();
         run.of_nodes(&there)
+    }
+}
+
+/// A baseline of runs, without the facts about them.
+pub(super) fn baseline_of(runs: &[RunFigures]) -> Baseline {
+    let (tiers, nodes, of_all_nodes) = baseline::of_runs(&Vec::from_iter(runs));
+    Baseline {
+        format: String::new(),
+        version: 0,
+        hcabench: Program::this(),
+        runs: Vec::new(),
+        settings: serde_json::Value::Null,
+        schedule: serde_json::Value::Null,
+        tiers,
+        nodes,
+        of_all_nodes,
     }
 }
 

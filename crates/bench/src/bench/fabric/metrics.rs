@@ -1,8 +1,7 @@
 //! What runs of a fabric are judged by over time: a figure of each pair, so that one run can be compared with others.
 //!
-//! Times are compared as ratios: their logarithms are taken apart into tiers, nodes and rests by
-//! [`polish`]. What all nodes of a run have in common is in its tiers, so that a fabric that is
-//! busier as a whole moves no node. The excess of a direction can be a few nanoseconds, of which a ratio means nothing:
+//! Times are compared as ratios: their logarithms are taken apart into tiers, nodes and rests by [`polish`]. What all
+//! nodes of a run have in common is in its tiers, so that a fabric that is busier as a whole moves no node. The excess of a direction can be a few nanoseconds, of which a ratio means nothing:
 //! half of the shortest round trip is added, which makes it a latency in one direction.
 
 use std::cell::OnceCell;

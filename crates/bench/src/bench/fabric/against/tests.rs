@@ -1,9 +1,7 @@
 use super::*;
-use crate::bench::fabric::baseline::of_runs;
-use crate::bench::fabric::made_up::{Cluster, Noise, SlowNode, Variation};
+use crate::bench::fabric::made_up::{Cluster, Noise, SlowNode, Variation, baseline_of};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::rules::Runs;
-use crate::results::document::Program;
 
 fn rule(metric: Metric, scope: Scope, limit: Bound) -> Rule {
     Rule {
@@ -11,21 +9,6 @@ fn rule(metric: Metric, scope: Scope, limit: Bound) -> Rule {
         scope,
         limit: Some(limit),
         runs: Runs { least: 1, of: 1 },
-    }
-}
-
-fn baseline(runs: &[RunFigures]) -> Baseline {
-    let (tiers, nodes, of_all_nodes) = of_runs(&Vec::from_iter(runs));
-    Baseline {
-        format: String::new(),
-        version: 0,
-        hcabench: Program::this(),
-        runs: Vec::new(),
-        settings: serde_json::Value::Null,
-        schedule: serde_json::Value::Null,
-        tiers,
-        nodes,
-        of_all_nodes,
     }
 }
 
@@ -46,7 +29,7 @@ const QUIET: Variation = Variation {
 fn cluster(nodes: usize, noise: &mut Noise) -> (Cluster, Baseline) {
     let cluster = Cluster::varying(nodes, QUIET, noise);
     let runs: Vec<RunFigures> = (0..8).map(|_| cluster.run(noise)).collect();
-    let baseline = baseline(&runs);
+    let baseline = baseline_of(&runs);
     (cluster, baseline)
 }
 
@@ -127,7 +110,7 @@ fn nodes_that_are_absent_move_no_other_and_a_new_one_is_compared_with_all() {
     cluster.own.fill(0.0);
     cluster.own[..6].fill(0.15);
     let runs: Vec<RunFigures> = (0..8).map(|_| cluster.run(&mut noise)).collect();
-    let baseline = baseline(&runs);
+    let baseline = baseline_of(&runs);
     let scopes = [Scope::Node, Scope::Tier];
     let rules = scopes.map(|scope| rule(Metric::HalfP50, scope, Bound::Share(0.03)));
     let rules = Rules::of(rules.to_vec());
