@@ -514,7 +514,7 @@ fn an_end_with_the_secret_that_lies_about_lengths_and_counts_ends_nothing_but_it
         after[1] < before[1] + 4 * MOST_MEMORY,
         "{before:?} {after:?}"
     );
-    // Whoever is genuine is served as before.
+    // A genuine end is served as before.
     let words = format!(
         "--peer {address} {EASY} --type udp --rate 200 --count 20 --secret-file secret --force"
     );

@@ -29,7 +29,7 @@ const MEMORY_OF_A_PAIR: u64 = 340;
 /// The processor time that rank 0 takes for an ordered pair.
 const CPU_OF_A_PAIR: Duration = Duration::from_micros(45);
 /// Up to this many ranks each pair is printed.
-const ALL_PAIRS_TOLD: u32 = 8;
+const MOST_RANKS_WITH_PAIRS: u32 = 8;
 
 /// What must be known where not all pairs are measured.
 pub(super) fn sampled(schedule: Schedule) -> Option<Finding> {
@@ -183,7 +183,7 @@ impl DryRunPlan {
 
     /// The pairs of each batch, where they are few.
     fn batches(&self) -> Option<Vec<Vec<Pair>>> {
-        (self.ranks <= ALL_PAIRS_TOLD).then(|| self.schedule.batches().collect())
+        (self.ranks <= MOST_RANKS_WITH_PAIRS).then(|| self.schedule.batches().collect())
     }
 
     fn text(&self) -> String {
@@ -278,9 +278,9 @@ impl DryRunPlan {
             "rank_0_cpu_s": self.cpu().as_secs_f64(),
         });
         if let Some(batches) = self.batches() {
-            let told = |batch: &Vec<Pair>| batch.iter().map(|pair| pair.ranks()).collect();
-            let told: Vec<Vec<[u32; 2]>> = batches.iter().map(told).collect();
-            document["batch_pairs"] = json!(told);
+            let ranks = |batch: &Vec<Pair>| batch.iter().map(|pair| pair.ranks()).collect();
+            let ranks: Vec<Vec<[u32; 2]>> = batches.iter().map(ranks).collect();
+            document["batch_pairs"] = json!(ranks);
         }
         if let Some(planned) = &self.tiers {
             let PlannedTiers {

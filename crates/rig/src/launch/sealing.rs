@@ -229,7 +229,7 @@ mod tests {
             changed[place] ^= 1;
             assert_eq!(answer(&own, &changed).err(), Some(Forged), "{place}");
         }
-        // Whoever listens there has another secret.
+        // The end that listens there has another secret.
         let (_, back) = answer(&own, &greeting).unwrap();
         let mut changed = back;
         changed[GREETING - 1] ^= 1;
