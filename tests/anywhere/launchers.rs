@@ -282,6 +282,21 @@ fn what_is_wrong_is_reported_by_every_rank_and_another_number_is_planned() {
     }
 }
 
+#[test]
+fn the_secret_that_the_manifests_come_with_is_refused() {
+    let manifest = std::fs::read_to_string("deploy/kubernetes/secret.yaml").unwrap();
+    let text = manifest.split_once("secret: ").unwrap().1;
+    let secret = text.split_whitespace().next().unwrap();
+    let (_, variables, ..) = REAL.last().unwrap();
+    for (value, code) in [(secret, 2), ("a secret of this test", 0)] {
+        let mut of_pod = variables.to_vec();
+        of_pod.push(("HCABENCH_SECRET", value));
+        let told = rank("", &of_pod).expect(code).stderr;
+        let is_named = told.contains("HCABENCH_SECRET: the secret has");
+        assert_eq!(is_named, code == 2, "{told}");
+    }
+}
+
 /// A real one, which `ci/setup test` installs. Slurm and Open MPI start ranks in the SoftRoCE machine (`ci/fabric`).
 #[test]
 fn hydra_starts_ranks_that_print_one_plan() {

@@ -267,6 +267,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
         .into());
     }
     check(arguments, &config, &plan.points[0])?;
+    let secret = arguments.hca.between.secret.load()?;
     if arguments.hca.sweep.dry_run {
         arguments.over_time.read(&course::compared(arguments))?;
         return dry_run::run(arguments, &plan.points[0]);
@@ -274,11 +275,11 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     #[cfg(feature = "rdma")]
     {
-        ranks::run(arguments, config)
+        ranks::run(arguments, config, secret)
     }
     #[cfg(not(feature = "rdma"))]
     {
-        let _ = config;
+        let _ = (config, secret);
         anyhow::bail!("{}", super::WITHOUT_RDMA)
     }
 }

@@ -39,7 +39,11 @@ const LEAVING: Duration = Duration::from_millis(800);
 const GATHERING: Duration = Duration::from_secs(60);
 
 /// Runs this rank. Returns the exit code.
-pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result<u8> {
+pub(super) fn run(
+    arguments: &FabricArguments,
+    config: Config,
+    secret: Option<Secret>,
+) -> anyhow::Result<u8> {
     interrupt::install()?;
     let (host, boot_id) = machine_name();
     let identity = arguments
@@ -51,10 +55,6 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
         _ => None,
     };
     let asked = arguments.hca.between.config();
-    let secret = asked.secret.load();
-    let secret = secret
-        .map_err(|error| UsageError(error.to_string()))?
-        .cloned();
     let words = of_all(crate::arguments::expanded_arguments());
     let settings = json!({ "arguments": words, "drift": asked.drift });
     let pair = Arc::new(PairEnd::new(config, asked));

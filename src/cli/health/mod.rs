@@ -148,7 +148,7 @@ fn drained(
         };
         let [host, pod_host] = &course.hosts;
         let (host, fix) = match scheduler {
-            Scheduler::Kubernetes => (pod_host, "set NODE_NAME in the pods to spec.nodeName"),
+            Scheduler::Kubernetes => (pod_host, "set HCABENCH_NODE in the pods to spec.nodeName"),
             _ => (
                 host,
                 "drain it by hand: the run was started without an engine",

@@ -382,7 +382,11 @@ fn hello_of(wire: &mut Wire, said: Value) -> Result<Hello, PeerError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Condvar;
+
+    use super::super::peer::{PeerConfig, ServedBenchmark};
     use super::*;
+    use crate::launch::secret::SecretSource;
     use crate::testing::Has as _;
 
     #[test]
@@ -407,6 +411,75 @@ mod tests {
             let refused = other_version(&ours, &theirs).unwrap().to_string();
             refused.has(&["it is hcabench 0.1.0 of commit 0123abc", "asked by", name]);
         }
+    }
+
+    /// Nobody is let in before the gate is open.
+    #[derive(Default)]
+    struct Gate {
+        is_open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Served for Gate {
+        fn check(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn refusal(&self, _: &Hello) -> Option<Failure> {
+            let is_open = self.is_open.lock().unwrap();
+            let limit = Duration::from_secs(60);
+            let opened = (self.opened).wait_timeout_while(is_open, limit, |is_open| !*is_open);
+            let (is_open, _) = opened.unwrap();
+            (!*is_open).then(|| Failure::Run("the gate stayed closed".to_owned()))
+        }
+
+        fn serve(&self, _: &mut Wire, _: &Hello) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_those_that_wait_to_be_served_there_are_so_many_at_the_most() {
+        let gate = Arc::new(Gate::default());
+        let service = Service {
+            bind: vec!["127.0.0.1:0".parse().unwrap()],
+            secret: None,
+            once: true,
+        };
+        let (sender, events) = std::sync::mpsc::channel();
+        let work = Arc::clone(&gate);
+        let serving = std::thread::spawn(move || {
+            serve(&service, work, move |event| drop(sender.send(event)))
+        });
+        let next = || events.recv_timeout(Duration::from_secs(30)).unwrap();
+        let Event::Listening(address) = next() else {
+            panic!("it does not listen");
+        };
+        let peer = PeerConfig {
+            peer: address.to_string(),
+            run: Some("a run".to_owned()),
+            secret: SecretSource::default(),
+            limit: None,
+            probes: 1,
+            uncertainty: None,
+            drift: 0,
+        };
+        let connect = || {
+            let reached = peer.reach(ServedBenchmark::Node, None, ("here", "boot id"));
+            reached.unwrap()
+        };
+        let mut waiting: Vec<_> = (0..GREETED).map(|_| connect()).collect();
+        let one_more = connect();
+        match next() {
+            Event::Refused { reason, .. } => assert_eq!(reason, "too many connect"),
+            event => panic!("{event:?}"),
+        }
+        drop(one_more);
+        *gate.is_open.lock().unwrap() = true;
+        gate.opened.notify_all();
+        assert!(matches!(next(), Event::Begun { .. }));
+        serving.join().unwrap().unwrap();
+        waiting.clear();
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub struct RunNode {
     pub name: String,
     /// As the engine calls its host; empty where it did not take part, or no engine started it.
     pub host: String,
-    /// As Kubernetes calls the host of its pod, if the pod had it in NODE_NAME.
+    /// As Kubernetes calls the host of its pod, if the pod had it in HCABENCH_NODE.
     pub pod_host: String,
     /// Its switch or group.
     pub group: String,

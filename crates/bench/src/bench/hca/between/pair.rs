@@ -134,7 +134,7 @@ impl PairEnd {
         let gid = facts.gids.first().map(|gid| gid.gid.as_str());
         let known = json!({
             "limits": Limits::of_this_process(), "kernel": kernel_release(),
-            "node_name": std::env::var("NODE_NAME").ok(),
+            "node_name": std::env::var("HCABENCH_NODE").ok(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "gid": gid.filter(|_| facts.link_layer == LinkLayer::InfiniBand),
             "description": facts.description, "details": facts.details,
