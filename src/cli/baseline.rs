@@ -122,6 +122,12 @@ fn check(runs: &[StoredFabric]) -> Result<(), UsageError> {
                 same.folder()
             )));
         }
+        if let Some(same) = before.iter().find(|it| it.is_same_as(run)) {
+            return Err(UsageError(format!(
+                "{folder}: it is a copy of {}; fix: name each run once",
+                same.folder()
+            )));
+        }
         let differs = differs([first.fabric.document(), run.fabric.document()]);
         if !differs.is_empty() {
             let differs: Vec<String> = differs.iter().map(ToString::to_string).collect();
@@ -152,7 +158,7 @@ fn warnings(runs: &[StoredFabric]) -> Vec<String> {
         }
         let nodes = run.figures.nodes.iter();
         let named: Vec<&str> = nodes
-            .filter(|it| it.is_named)
+            .filter(|it| it.is_named == Some(true))
             .map(|it| it.name.as_str())
             .collect();
         if !named.is_empty() {
@@ -194,7 +200,7 @@ fn standing_out(figures: &[RunFigures], stored: &[Stored]) -> Vec<String> {
         let baseline = document(of_runs(&others), Vec::new(), [Value::Null, Value::Null]);
         let judged = judge(run, Some(&baseline), &rules).into_iter();
         let names = judged.filter_map(|it| match it.unit {
-            Unit::Node(node) if it.state == State::Out && !run.nodes[node].is_named => {
+            Unit::Node(node) if it.state == State::Out && run.nodes[node].is_named != Some(true) => {
                 Some(run.nodes[node].name.clone())
             }
             _ => None,

@@ -58,6 +58,22 @@ impl StoredFabric {
         })
     }
 
+    /// Whether it is the same run, in another folder.
+    pub(super) fn is_same_as(&self, other: &StoredFabric) -> bool {
+        let document = |run: &StoredFabric| {
+            let document = run.fabric.document();
+            [&document["job"], &document["nodes"], &document["resumed_at"]].map(Clone::clone)
+        };
+        self.began == other.began
+            && document(self) == document(other)
+            && self.names().eq(other.names())
+    }
+
+    /// The names of its nodes.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.figures.nodes.iter().map(|node| node.name.clone())
+    }
+
     /// The path of its folder.
     pub(super) fn folder(&self) -> String {
         self.fabric.path.display().to_string()
@@ -174,7 +190,11 @@ fn nodes(fabric: &Fabric) -> Vec<RunNode> {
                 .map_or(String::new(), |it| text(&it["node"])),
             pod_host: member.map_or(String::new(), |it| text(&it["port"]["node_name"])),
             group: node.groups.join("."),
-            is_named: node.verdict == "slow",
+            is_named: match node.verdict.as_str() {
+                "slow" => Some(true),
+                "ok" => Some(false),
+                _ => None,
+            },
             facts: member.map_or(Vec::new(), facts),
         }
     };

@@ -259,7 +259,7 @@ fn a_node_that_is_a_fifth_slower_is_named_with_when_and_on_what() {
     assert_eq!(text, "");
     said.has(&[
         "does not record what kubernetes calls its host",
-        "fix: set NODE_NAME",
+        "fix: set HCABENCH_NODE",
     ]);
 
     expect(&folder, &format!("{health} --prometheus health.prom"), 3);

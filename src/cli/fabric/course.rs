@@ -293,7 +293,7 @@ impl FabricRun {
                 if let Some(least) = least.next() {
                     row[status] = least;
                 }
-                // A node of which another rank came later has its rank behind it since.
+                // A node of which another rank came later has its place behind it since.
                 row[1] = self.document.nodes[ends.0].as_str().into();
                 row[2] = self.document.nodes[ends.1].as_str().into();
                 row.extend(judged(ends));
@@ -449,7 +449,8 @@ fn document(
     for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
         there.insert(member.rank, member.clone());
     }
-    for (hello, prepared) in conductor.members() {
+    let left = conductor.left().map(|hello| (hello, &serde_json::Value::Null));
+    for (hello, prepared) in left.chain(conductor.members()) {
         let member = Member {
             rank: hello.rank,
             node: hello.node.clone(),

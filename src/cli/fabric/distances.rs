@@ -80,7 +80,8 @@ pub(super) fn is_of_the_ranks(
 /// Why a run cannot go on with these tiers: those of its rows are others.
 pub(super) fn moved(earlier: &FabricDocument, now: &Tiers) -> Option<String> {
     let groups = earlier.tiers["groups"].as_array()?;
-    let ranks = earlier.there.iter().map(|member| member.rank as usize);
+    let there = earlier.there.iter().filter(|member| member.took_part());
+    let ranks = there.map(|member| member.rank as usize);
     let other = |rank: &usize| {
         let was = groups.get(*rank).and_then(Value::as_str);
         *rank < now.nodes() && was.is_some_and(|was| was != now.group(*rank))

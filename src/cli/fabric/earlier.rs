@@ -61,7 +61,7 @@ pub(super) struct SlowWay {
     pub(super) slower_by_at_least_ns: u64,
 }
 
-/// A rank that took part.
+/// A rank that came.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Member {
     pub(super) rank: u32,
@@ -70,7 +70,15 @@ pub(super) struct Member {
     pub(super) boot_id: String,
     pub(super) topology: Option<String>,
     pub(super) serves: String,
+    /// What it measured with; null if it could not.
     pub(super) port: Value,
+}
+
+impl Member {
+    /// Whether it could measure. Another node may come in its place where it could not.
+    pub(super) fn took_part(&self) -> bool {
+        !self.port.is_null()
+    }
 }
 
 /// An earlier run that is to go on.
@@ -100,6 +108,7 @@ impl EarlierFabric {
     pub(super) fn names(&self) -> BTreeMap<u32, &str> {
         let there = self.document.there.iter();
         there
+            .filter(|member| member.took_part())
             .map(|member| (member.rank, member.node.as_str()))
             .collect()
     }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::FabricArguments;
 use super::distances::{endpoint, is_of_the_ranks};
 use super::earlier::EarlierFabric;
@@ -55,7 +57,8 @@ pub(super) fn known(
             addresses[member.rank as usize] = member.topology.clone();
         }
     }
-    for (hello, prepared) in conductor.members() {
+    let left = conductor.left().map(|hello| (hello, &Value::Null));
+    for (hello, prepared) in left.chain(conductor.members()) {
         there[hello.rank as usize] = Some(endpoint(&hello.node, prepared));
         addresses[hello.rank as usize] = hello.topology.clone();
     }

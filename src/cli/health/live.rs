@@ -86,7 +86,7 @@ impl OverTime {
         let newest = self.standard.judge(&stored).map_err(refused)?;
         let mut found = match &self.history {
             Some(history) => {
-                JudgedRuns::below(history, &self.standard, "--history ", Some(folder))?
+                JudgedRuns::below(history, &self.standard, "--history ", Some(&stored))?
             }
             None => JudgedRuns::default(),
         };
@@ -107,12 +107,7 @@ impl OverTime {
         });
         let mut lines = vec![String::new()];
         lines.extend(answer(&found, &all, &self.standard));
-        lines.extend(
-            found
-                .reasons()
-                .into_iter()
-                .map(|reason| format!("left out: {reason}")),
-        );
+        lines.extend(found.remarks());
         let table = table(&all, &rules.rules, false).render(terminal_width());
         Ok(OverTimeJudgement {
             broken: broken.collect(),

@@ -22,7 +22,7 @@ use crate::arguments::values::{count, one};
 use crate::bench::fabric::history::{Course, Health, Subject, courses};
 use crate::bench::fabric::rules::{DEFAULT, Rule};
 use crate::findings::print_damaged;
-use crate::results::text::{printable, printable_path};
+use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
 
 /// The exit code where a node, pair or tier breaks a rule.
@@ -65,14 +65,14 @@ pub(crate) struct HealthArguments {
     #[arg(long, value_name = "SCHEDULER", value_parser = one::<Scheduler>, help_heading = "Output")]
     pub drain_command: Option<Scheduler>,
 
-    /// Print no command if it would drain more nodes than this: then something else than a node is at fault [default: a
-    /// tenth of the nodes, at least 1]
+    /// Print no command if it would drain more hosts than this: then something else than a node is at fault [default: a
+    /// tenth of the hosts, at least 1]
     #[arg(long, value_name = "N", value_parser = |text: &str| count::<usize>(text, 1..=u64::from(u32::MAX)),
           requires = "drain_command", help_heading = "Output")]
     pub drain_most: Option<usize>,
 }
 
-/// Without `--drain-most`, one of this many nodes may be drained.
+/// Without `--drain-most`, one of this many hosts may be drained.
 const MOST_OF: usize = 10;
 
 /// Judges all runs. Returns the exit code.
@@ -87,8 +87,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
     let standard = arguments.standard.read()?;
     let found = JudgedRuns::below(folder, &standard, "", None)?;
     let mut damaged = print_damaged(found.damaged.iter().map(AsRef::as_ref));
-    for reason in &found.unreadable {
-        say(warning(&format!("not read: {}", printable(reason))));
+    if !found.unreadable.is_empty() {
         damaged = 1;
     }
     if found.runs.is_empty() && damaged == 0 {
@@ -100,15 +99,10 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
         let fix = "fix: name a folder with results of hcabench fabric";
         return Err(UsageError(format!("{folder}: {reasons}\n{fix}")).into());
     }
+    for remark in found.remarks() {
+        say(warning(&remark));
+    }
     anyhow::ensure!(!found.runs.is_empty(), "no run could be read");
-    for reason in found.reasons() {
-        say(warning(&format!("left out: {reason}")));
-    }
-    for folder in &found.incomplete {
-        say(warning(&format!(
-            "{folder} is incomplete; what it has counts"
-        )));
-    }
     let rules = &standard.rules;
     let all = courses(&found.runs, rules, arguments.last);
     if let Some(path) = &arguments.prometheus {
@@ -117,8 +111,8 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
     }
     if let Some(scheduler) = arguments.drain_command {
         let most = arguments.drain_most.unwrap_or_else(|| {
-            let nodes = found.runs.last().map_or(0, |run| run.nodes());
-            (nodes / MOST_OF).max(1)
+            let hosts = found.runs.last().map_or(0, |run| run.hosts());
+            (hosts / MOST_OF).max(1)
         });
         print_text(&drained((scheduler, most), &all, &standard.rules.rules)?)?;
     } else if arguments.json {
@@ -134,7 +128,7 @@ pub(crate) fn run(arguments: &HealthArguments) -> anyhow::Result<u8> {
     Ok(if is_failing { FAILING } else { damaged })
 }
 
-/// The commands for all nodes that fail and were in the last run; of several nodes on one host, once.
+/// The commands for all nodes that fail and were out when they were seen last; of several nodes on one host, once.
 fn drained(
     (scheduler, most): (Scheduler, usize),
     all: &[Course],
@@ -146,6 +140,12 @@ fn drained(
         let Subject::Node(name) = &course.subject else {
             continue;
         };
+        if !course.is_out_now {
+            say(warning(&format!(
+                "{name} is failing by earlier runs, and was not out in the last one that shows it: it is not drained"
+            )));
+            continue;
+        }
         let [host, pod_host] = &course.hosts;
         let (host, fix) = match scheduler {
             Scheduler::Kubernetes => (pod_host, "set HCABENCH_NODE in the pods to spec.nodeName"),
@@ -167,7 +167,7 @@ fn drained(
     }
     anyhow::ensure!(
         hosts.len() <= most,
-        "{} nodes would be drained, more than {most}: something else than a node may be at fault; fix: look at \
+        "{} hosts would be drained, more than {most}: something else than a node may be at fault; fix: look at \
          hcabench health without --drain-command, and set --drain-most",
         hosts.len()
     );

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::bench::fabric::exposition::{Text, flag};
 use crate::bench::fabric::history::{Course, Health, JudgedRun, Subject};
@@ -31,6 +31,12 @@ fn text(runs: &[JudgedRun], courses: &[Course]) -> String {
     out.metric("runs", "Runs that were judged.");
     out.sample(&[], Some(runs.len() as f64));
     out.metric(
+        "evaluated_timestamp_seconds",
+        "When this file was written, since 1970.",
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+    out.sample(&[], now.map(|it| it.as_secs_f64()));
+    out.metric(
         "last_run_timestamp_seconds",
         "When the last run began, since 1970.",
     );
@@ -45,8 +51,11 @@ fn text(runs: &[JudgedRun], courses: &[Course]) -> String {
     let metrics: [(&str, &str, Value); 5] = [
         (
             "node_failing",
-            "Whether the node breaks a rule; absent of a node that could not be judged.",
-            |it| (it.health != Health::NotJudged).then(|| flag(it.health == Health::Failing)),
+            "Whether the node breaks a rule; absent of a node that could not be judged, or is not in the last run.",
+            |it| {
+                let is_known = !matches!(it.health, Health::NotJudged | Health::Left);
+                is_known.then(|| flag(it.health == Health::Failing))
+            },
         ),
         (
             "node_failed_runs",

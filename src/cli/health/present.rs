@@ -91,6 +91,7 @@ fn ranked(courses: &[Course], all: bool) -> Vec<&Course> {
             Health::Watched,
             Health::NotJudged,
             Health::Healthy,
+            Health::Left,
         ];
         let place = order.iter().position(|health| *health == it.health);
         (place, std::cmp::Reverse(it.failed[0]), &it.subject)

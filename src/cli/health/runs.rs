@@ -26,7 +26,7 @@ pub(super) struct JudgedRuns {
 }
 
 impl JudgedRuns {
-    /// Judges all of them but one.
+    /// Judges all of them but the one that was just measured, whose settings and nodes theirs must be like.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -34,7 +34,7 @@ impl JudgedRuns {
         folder: &Path,
         standard: &Standard,
         option: &str,
-        but_for: Option<&Path>,
+        measured: Option<&StoredFabric>,
     ) -> anyhow::Result<Self> {
         let (folders, failed) = folders_below(folder).map_err(|error| {
             UsageError(format!(
@@ -43,7 +43,7 @@ impl JudgedRuns {
             ))
         })?;
         let same = |path: &Path| path.canonicalize().ok();
-        let but_for = but_for.and_then(same);
+        let but_for = measured.and_then(|run| same(&run.fabric.path));
         let mut found = JudgedRuns {
             unreadable: failed,
             ..JudgedRuns::default()
@@ -80,19 +80,42 @@ impl JudgedRuns {
         stored.sort_by(|one, other| {
             (one.began, &one.fabric.path).cmp(&(other.began, &other.fabric.path))
         });
-        found.take(stored, standard);
+        found.leave_out_copies(&mut stored);
+        found.take(stored, standard, measured);
         Ok(found)
+    }
+
+    /// A run that was copied counts once.
+    fn leave_out_copies(&mut self, stored: &mut Vec<StoredFabric>) {
+        let mut kept: Vec<StoredFabric> = Vec::new();
+        for run in std::mem::take(stored) {
+            match kept.iter().find(|it| it.is_same_as(&run)) {
+                Some(same) => {
+                    let reason = format!("it is a copy of {}", printable_path(&same.fabric.path));
+                    self.left_out.push((run.folder(), reason));
+                }
+                None => kept.push(run),
+            }
+        }
+        *stored = kept;
     }
 
     /// Judges runs that belong together: without a baseline, those with the settings of the newest one and with nodes
     /// of later ones.
-    fn take(&mut self, stored: Vec<StoredFabric>, standard: &Standard) {
-        let newest = stored.last().map(|run| run.fabric.document().clone());
+    fn take(
+        &mut self,
+        stored: Vec<StoredFabric>,
+        standard: &Standard,
+        measured: Option<&StoredFabric>,
+    ) {
+        let newest = measured.or(stored.last());
+        let newest = newest.map(|run| run.fabric.document().clone());
         let mut known = std::collections::BTreeSet::new();
+        known.extend(measured.into_iter().flat_map(StoredFabric::names));
         let mut judged = Vec::new();
         for run in stored.into_iter().rev() {
             let name = run.folder();
-            let names: Vec<String> = run.figures.nodes.iter().map(|it| it.name.clone()).collect();
+            let names: Vec<String> = run.names().collect();
             let reason = match (&standard.baseline, &newest) {
                 (None, Some(newest)) => {
                     let differs = differs([newest, run.fabric.document()]);
@@ -128,6 +151,18 @@ impl JudgedRuns {
         self.left_out.sort();
         self.incomplete.sort();
         self.runs = judged;
+    }
+
+    /// What must be known of the runs, a line each.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let unreadable = self.unreadable.iter();
+        let unreadable = unreadable.map(|reason| format!("not read: {}", printable(reason)));
+        let left_out = self.reasons().into_iter();
+        let left_out = left_out.map(|reason| format!("left out: {reason}"));
+        let incomplete = self.incomplete.iter();
+        let incomplete =
+            incomplete.map(|folder| format!("{} is incomplete; what it has counts", printable(folder)));
+        unreadable.chain(left_out).chain(incomplete).collect()
     }
 
     /// Folders that do not count, and why, a line each.

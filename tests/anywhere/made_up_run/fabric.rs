@@ -9,7 +9,7 @@ use hcabench::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use hcabench::results::schema::fabric::{self, FABRIC, SCHEMA, node, tier};
 use hcabench::results::schema::{COMPLETE, POINT, REASON, ROUND, ROUNDS, STARTED_AT, STATUS};
 use hcabench::results::{Record, RunsFile, runs};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A fabric of racks with so many nodes each, two rows of racks.
 pub(crate) struct MadeFabric {
@@ -121,7 +121,6 @@ fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitM
 fn others(path: &Path, made: &MadeFabric, measured: usize) {
     let names: Vec<String> = (0..made.nodes).map(|it| made.name(it)).collect();
     let there: Vec<_> = (names.iter().enumerate())
-        .filter(|(it, _)| made.dead != Some(*it))
         .map(|(it, name)| {
             let description =
                 format!("mlx5_0 port 1 at 10.0.0.{it}, InfiniBand, MTU 4096 B, 200 Gbit/s");
@@ -134,6 +133,7 @@ fn others(path: &Path, made: &MadeFabric, measured: usize) {
                 "device": "mlx5_0", "port": 1, "description": description, "kernel": kernel,
                 "details": { "device": { "firmware": "28.39.1002" } },
             });
+            let port = if made.dead == Some(it) { Value::Null } else { port };
             json!({ "rank": it, "node": name, "boot_id": format!("boot{it}"), "port": port })
         })
         .collect();

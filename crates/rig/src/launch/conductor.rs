@@ -262,6 +262,12 @@ impl Conductor {
         })
     }
 
+    /// Ranks that greeted and were dropped.
+    pub fn left(&self) -> impl Iterator<Item = &Hello> {
+        let left = self.roster.left.values();
+        left.filter(|hello| !self.roster.members.contains_key(&hello.rank))
+    }
+
     /// The ranks that do not, or no longer, each with the reason.
     pub fn dropped(&self) -> &BTreeMap<u32, String> {
         &self.roster.dropped

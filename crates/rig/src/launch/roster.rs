@@ -36,6 +36,8 @@ pub(super) struct Roster {
     pub(super) members: BTreeMap<u32, Member>,
     /// Who does not take part, or no longer, and why.
     pub(super) dropped: BTreeMap<u32, String>,
+    /// The greetings of those that no longer do.
+    pub(super) left: BTreeMap<u32, Hello>,
     /// Who was not let in.
     pub(super) remarks: Vec<String>,
     /// Connections that were no ranks, and where it is remarked how many more these are.
@@ -58,6 +60,7 @@ impl Roster {
             connections,
             members: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            left: BTreeMap::new(),
             remarks: Vec::new(),
             strangers: 0,
             more_strangers: None,
@@ -151,6 +154,7 @@ impl Roster {
         self.dropped
             .insert(rank, format!("{} {what}", member.hello.name()));
         self.failures.forget(rank);
+        self.left.insert(rank, member.hello);
     }
 
     /// Remarks that a connection was no rank; many of them are counted.

@@ -156,10 +156,13 @@ impl Judge<'_> {
     fn verdicts(&mut self, place: usize) {
         for node in 0..self.run.nodes.len() {
             let RunNode { name, is_named, .. } = &self.run.nodes[node];
+            let Some(is_named) = *is_named else {
+                continue;
+            };
             // One that healthy runs name as well is as it always was: the baseline has by how much.
             let known = self.baseline.and_then(|baseline| baseline.nodes.get(name));
             let is_usual = known.is_some_and(|known| known.named > 0);
-            self.add(place, Unit::Node(node), *is_named && !is_usual);
+            self.add(place, Unit::Node(node), is_named && !is_usual);
         }
     }
 

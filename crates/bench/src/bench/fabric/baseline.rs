@@ -201,7 +201,7 @@ pub fn of_runs(runs: &[&RunFigures]) -> Parts {
             let known = nodes.entry(node.name.clone()).or_default();
             known.group.clone_from(&node.group);
             known.runs += 1;
-            known.named += usize::from(node.is_named);
+            known.named += usize::from(node.is_named == Some(true));
             let loss = RunFigures::losses_of(&losses, place).into_iter().flatten();
             known.greatest_loss = loss.fold(known.greatest_loss, f64::max);
         }

@@ -15,10 +15,12 @@ pub struct JudgedRun {
     pub begun: String,
     /// Its folder.
     pub folder: String,
-    /// Its nodes, by name.
-    nodes: BTreeMap<String, RunNode>,
+    /// Its nodes, by name, each with its place.
+    nodes: BTreeMap<String, (usize, RunNode)>,
     /// What was judged of each.
     judged: BTreeMap<Subject, Vec<Judged>>,
+    /// A bit for each ordered pair of places, set of those that have figures.
+    measured: Vec<u64>,
 }
 
 /// Something that is judged over runs, by its names.
@@ -56,21 +58,36 @@ impl JudgedRun {
         for judged in judged {
             of.entry(subject(judged.unit)).or_default().push(judged);
         }
-        let nodes = run
-            .nodes
-            .iter()
-            .map(|node| (node.name.clone(), node.clone()));
+        let nodes = run.nodes.iter().enumerate();
+        let nodes = nodes.map(|(place, node)| (node.name.clone(), (place, node.clone())));
+        let count = run.nodes.len();
+        let mut measured = vec![0; (count * count).div_ceil(64)];
+        for (from, to, _) in run.columns()[1].each() {
+            let place = from * count + to;
+            measured[place / 64] |= 1 << (place % 64);
+        }
         JudgedRun {
             begun,
             folder,
             nodes: nodes.collect(),
             judged: of,
+            measured,
         }
     }
 
     /// How many nodes it has.
     pub fn nodes(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// How many hosts, by what the engine calls them; a node of which that is unknown is one.
+    pub fn hosts(&self) -> usize {
+        let host = |(_, node): &'_ (usize, RunNode)| match node.host.is_empty() {
+            true => node.name.clone(),
+            false => node.host.clone(),
+        };
+        let hosts: BTreeSet<String> = self.nodes.values().map(host).collect();
+        hosts.len()
     }
 
     /// What was judged, in order of names.
@@ -85,6 +102,29 @@ impl JudgedRun {
             Subject::Pair(from, to) => [from, to].iter().all(|it| self.nodes.contains_key(*it)),
             Subject::Tier(_) => self.judged.contains_key(subject),
         }
+    }
+
+    /// Whether it shows if something was out by a rule. A run that had too few figures of it, or did not come to a pair,
+    /// does not.
+    fn has_judged(&self, subject: &Subject, rule: usize) -> bool {
+        let is_judged = || self.of(subject).iter().any(|it| it.rule == rule);
+        match subject {
+            // Of pairs only those that are out were judged.
+            Subject::Pair(from, to) => is_judged() || self.has_measured([from, to]),
+            _ => is_judged(),
+        }
+    }
+
+    fn has_measured(&self, ends: [&String; 2]) -> bool {
+        let [from, to] = ends.map(|name| self.nodes.get(name).map(|(place, _)| *place));
+        from.zip(to).is_some_and(|(from, to)| {
+            let place = from * self.nodes.len() + to;
+            self.measured[place / 64] >> (place % 64) & 1 == 1
+        })
+    }
+
+    fn node(&self, name: &str) -> Option<&RunNode> {
+        self.nodes.get(name).map(|(_, node)| node)
     }
 
     fn of(&self, subject: &Subject) -> &[Judged] {
@@ -119,7 +159,7 @@ named! {
 pub struct Count {
     /// The place of the rule.
     pub rule: usize,
-    /// In how many it was out of how many of the last runs that it took part in.
+    /// In how many it was out of how many of the last runs that show it.
     pub out: usize,
     /// Those runs; fewer than the rule has where there are no more.
     pub of: usize,
@@ -151,12 +191,14 @@ pub struct Course {
     pub health: Health,
     /// Rules by which it was out in their last runs.
     pub counts: Vec<Count>,
-    /// In how many of the last runs that it took part in it was out by any rule, and how many these are.
+    /// In how many of the last runs that show it it was out by any rule, and how many these are.
     pub failed: [usize; 2],
     /// When the first run began in which it was out, if it was out in one of the last runs since; and the last one.
     pub since: Option<[String; 2]>,
     /// Whether the last run has it.
     pub is_in_last: bool,
+    /// Whether it is out, in the last run that shows it, by a rule that is broken: it was not repaired since.
+    pub is_out_now: bool,
     /// Whether no run of the baseline has it.
     pub is_new: bool,
     /// Of a node, its host as the engine calls it, and as Kubernetes does; empty if unknown.
@@ -181,20 +223,22 @@ pub fn courses(runs: &[JudgedRun], rules: &Rules, shown: usize) -> Vec<Course> {
 
 fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> Course {
     let own: Vec<&JudgedRun> = runs.iter().filter(|run| run.has(&subject)).collect();
-    let last = |of: usize| &own[own.len().saturating_sub(of)..];
     let out_by =
         |run: &JudgedRun, rule: usize| run.outs(&subject).find(|it| it.rule == rule).copied();
     let mut counts = Vec::new();
+    let mut is_out_now = false;
     for (rule, Runs { least, of }) in rules.rules.iter().map(|rule| rule.runs).enumerate() {
-        let outs: Vec<Judged> = last(of)
-            .iter()
-            .filter_map(|run| out_by(run, rule))
-            .collect();
+        let shows = own.iter().rev().filter(|run| run.has_judged(&subject, rule));
+        let mut shows: Vec<&JudgedRun> = shows.take(of).copied().collect();
+        shows.reverse();
+        let outs: Vec<Judged> = shows.iter().filter_map(|run| out_by(run, rule)).collect();
+        let is_out = shows.last().is_some_and(|run| out_by(run, rule).is_some());
+        is_out_now |= is_out && outs.len() >= least;
         if let Some(newest) = outs.last() {
             counts.push(Count {
                 rule,
                 out: outs.len(),
-                of: last(of).len(),
+                of: shows.len(),
                 is_broken: outs.len() >= least,
                 above: newest.above,
                 direction: newest.direction,
@@ -202,12 +246,15 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
         }
     }
     let is_out = |run: &JudgedRun| run.outs(&subject).next().is_some();
-    let failed = last(shown).iter().filter(|run| is_out(run)).count();
+    let rules_of_it = 0..rules.rules.len();
+    let is_shown = |run: &JudgedRun| rules_of_it.clone().any(|rule| run.has_judged(&subject, rule));
+    let shows: Vec<&JudgedRun> = own.iter().copied().filter(|run| is_shown(run)).collect();
+    let last = &shows[shows.len().saturating_sub(shown)..];
+    let failed = last.iter().filter(|run| is_out(run)).count();
     // What a rule looks back on must not have been forgotten.
     let longest = rules.rules.iter().map(|rule| rule.runs.of).max();
     let longest = longest.map_or(shown, |it| it.max(shown));
     let is_in_last = runs.last().is_some_and(|run| run.has(&subject));
-    let is_judged = own.iter().any(|run| !run.of(&subject).is_empty());
     let health = match (
         counts.iter().any(|it| it.is_broken),
         !counts.is_empty() || failed > 0,
@@ -215,11 +262,11 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
         _ if !is_in_last => Health::Left,
         (true, _) => Health::Failing,
         (_, true) => Health::Watched,
-        _ if is_judged => Health::Healthy,
+        _ if !shows.is_empty() => Health::Healthy,
         _ => Health::NotJudged,
     };
     let newest = own.last().and_then(|run| match &subject {
-        Subject::Node(name) => run.nodes.get(name),
+        Subject::Node(name) => run.node(name),
         _ => None,
     });
     let is_new = own
@@ -228,9 +275,10 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
     Course {
         health,
         counts,
-        failed: [failed, last(shown).len()],
-        since: since(&own, &is_out, longest),
+        failed: [failed, last.len()],
+        since: since(&shows, &is_out, longest),
         is_in_last,
+        is_out_now,
         is_new,
         hosts: newest.map_or_else(Default::default, |node| {
             [node.host.clone(), node.pod_host.clone()]
@@ -272,7 +320,7 @@ fn changes(own: &[&JudgedRun], name: &str) -> Vec<FactChange> {
     let mut last: BTreeMap<&'static str, &str> = BTreeMap::new();
     let mut changes: BTreeMap<&'static str, FactChange> = BTreeMap::new();
     for run in own {
-        for (fact, value) in run.nodes.get(name).into_iter().flat_map(|node| &node.facts) {
+        for (fact, value) in run.node(name).into_iter().flat_map(|node| &node.facts) {
             if let Some(before) = last.insert(fact, value).filter(|before| *before != value) {
                 let change = FactChange {
                     fact,
@@ -304,7 +352,8 @@ mod tests {
         Rules::of(vec![verdict])
     }
 
-    /// A run of two nodes, of which `a` is named or not; without it for a space. `kernel` is that of a.
+    /// A run of two nodes, of which `a` is named or not, or could not be judged for a question mark; without it for a
+    /// space. `kernel` is that of a.
     fn run(day: usize, letter: char, kernel: &str) -> JudgedRun {
         let node = |name: &str, is_named| RunNode {
             name: name.to_owned(),
@@ -312,9 +361,9 @@ mod tests {
             facts: vec![("kernel", kernel.to_owned())],
             ..RunNode::default()
         };
-        let mut nodes = vec![node("b", false)];
+        let mut nodes = vec![node("b", Some(false))];
         if letter != ' ' {
-            nodes.push(node("a", letter == 'x'));
+            nodes.push(node("a", (letter != '?').then_some(letter == 'x')));
         }
         let missing = || Matrix::missing(nodes.len());
         let columns = std::array::from_fn(|_| missing());
@@ -350,6 +399,10 @@ mod tests {
             // Runs without it do not count.
             ("......x  .x", Health::Failing, [2, 9], Some("06")),
             ("....x..xx", Health::Failing, [3, 9], Some("04")),
+            // Nor those that could not judge it.
+            ("......x??.x", Health::Failing, [2, 9], Some("06")),
+            ("xx????", Health::Failing, [2, 2], Some("00")),
+            ("???", Health::NotJudged, [0, 0], None),
             // Ten runs without a fault are an end of it.
             ("xx..........", Health::Healthy, [0, 10], None),
             ("x............x", Health::Watched, [1, 10], Some("13")),
@@ -366,6 +419,9 @@ mod tests {
             assert_eq!(found.since.map(|[first, _]| first), expected, "{letters:?}");
         }
         assert!(!of_a("xx ", 2, 3).is_in_last);
+        for (letters, is_out_now) in [(".xx", true), ("xx?", true), ("xx.", false), ("..x", false)] {
+            assert_eq!(of_a(letters, 2, 3).is_out_now, is_out_now, "{letters:?}");
+        }
         assert_eq!(of_a("x.xx", 3, 10).counts[0].out, 3);
         // Twelve runs back, which the rule looks at and the count of ten does not.
         let old = of_a("x.x...........", 3, 14);

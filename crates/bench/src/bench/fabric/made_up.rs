@@ -216,7 +216,7 @@ impl Cluster {
         let node = |node: usize| RunNode {
             name: format!("n{node}"),
             host: format!("n{node}"),
-            is_named: judged[node].verdict.direction().is_some(),
+            is_named: Some(judged[node].verdict.direction().is_some()),
             ..RunNode::default()
         };
         let tried = Matrix::of(nodes, |_, _| Some(1.0));

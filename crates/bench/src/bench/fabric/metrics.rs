@@ -70,8 +70,8 @@ pub struct RunNode {
     pub pod_host: String,
     /// Its switch or group.
     pub group: String,
-    /// Whether the run itself names it as slow.
-    pub is_named: bool,
+    /// Whether the run itself names it as slow; `None` where it could not judge it.
+    pub is_named: Option<bool>,
     /// What it runs on, by name: firmware, kernel, port. Facts that are unknown are left out.
     pub facts: Vec<(&'static str, String)>,
 }

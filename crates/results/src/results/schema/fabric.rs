@@ -19,7 +19,7 @@ pub const FABRIC: &str = "fabric.json";
 columns! {
     /// Which pair it is.
     PAIR;
-    FROM = setting("from", "the node that sends, as the engine names it, with its rank where it has several");
+    FROM = setting("from", "the node that sends, as the engine names it, with the place on it where it has several ranks");
     TO = setting("to", "the node that receives");
     FROM_RANK = setting("from_rank", "the rank that sends").whole();
     TO_RANK = setting("to_rank", "the rank that receives").whole();
@@ -109,7 +109,7 @@ pub mod node {
     columns! {
         /// A node.
         NODE;
-        NAME = label("node", "the node, as the engine names it, with its rank where it has several");
+        NAME = label("node", "the node, as the engine names it, with the place on it where it has several ranks");
         RANK = label("rank", "its rank").data(Data::Whole);
         GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");

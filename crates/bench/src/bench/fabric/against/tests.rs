@@ -136,7 +136,7 @@ fn a_node_that_healthy_runs_name_too_is_as_it_always_was() {
     let mut noise = Noise::new(14);
     let (cluster, mut baseline) = cluster(8, &mut noise);
     let mut run = cluster.run(&mut noise);
-    run.nodes[2].is_named = true;
+    run.nodes[2].is_named = Some(true);
     let verdict = Rule {
         limit: None,
         ..rule(Metric::Verdict, Scope::Node, Bound::Share(0.0))
