@@ -200,7 +200,9 @@ fn standing_out(figures: &[RunFigures], stored: &[Stored]) -> Vec<String> {
         let baseline = document(of_runs(&others), Vec::new(), [Value::Null, Value::Null]);
         let judged = judge(run, Some(&baseline), &rules).into_iter();
         let names = judged.filter_map(|it| match it.unit {
-            Unit::Node(node) if it.state == State::Out && run.nodes[node].is_named != Some(true) => {
+            Unit::Node(node)
+                if it.state == State::Out && run.nodes[node].is_named != Some(true) =>
+            {
                 Some(run.nodes[node].name.clone())
             }
             _ => None,

@@ -8,8 +8,8 @@ use crate::launch::secret::{Secret, SecretSource};
 /// The secret.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SecretArguments {
-    /// Read the secret that all ends share from this file, to which other users must have no access [default: the
-    /// environment variable HCABENCH_SECRET, if it is set]
+    /// Read the secret that all ends share from this file, to which users outside its group must have no access
+    /// [default: the environment variable HCABENCH_SECRET, if it is set]
     #[arg(long, value_name = "FILE", help_heading = "Secret")]
     pub secret_file: Option<PathBuf>,
 

@@ -62,7 +62,12 @@ impl StoredFabric {
     pub(super) fn is_same_as(&self, other: &StoredFabric) -> bool {
         let document = |run: &StoredFabric| {
             let document = run.fabric.document();
-            [&document["job"], &document["nodes"], &document["resumed_at"]].map(Clone::clone)
+            [
+                &document["job"],
+                &document["nodes"],
+                &document["resumed_at"],
+            ]
+            .map(Clone::clone)
         };
         self.began == other.began
             && document(self) == document(other)

@@ -252,10 +252,13 @@ fn attack(
         }
         6 => {
             let secret = format!("guess number {} of a secret", drawn.next());
-            return match Sealed::over(stream, &secret, true) {
+            let copy = stream.try_clone().unwrap();
+            return match Sealed::over(copy, &secret, true) {
                 Ok(_) => Some(usize::MAX),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-                Err(_) => Some(0),
+                // An answer that cannot be read with this secret is one, too.
+                Err(error) if error.kind() == ErrorKind::Other => Some(1),
+                Err(_) => until_closed(&mut stream),
             };
         }
         7 => {

@@ -449,7 +449,9 @@ fn document(
     for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
         there.insert(member.rank, member.clone());
     }
-    let left = conductor.left().map(|hello| (hello, &serde_json::Value::Null));
+    let left = conductor
+        .left()
+        .map(|hello| (hello, &serde_json::Value::Null));
     for (hello, prepared) in left.chain(conductor.members()) {
         let member = Member {
             rank: hello.rank,
@@ -471,7 +473,10 @@ fn document(
     }
     let mut findings = of_ranks(conductor, earlier);
     let has_secret = arguments.hca.between.secret.source().is_some();
-    if !has_secret && !arguments.is_of_one_host(identity) {
+    let is_open = |(hello, _): (&crate::launch::message::Hello, _)| {
+        !hello.serves.ip().to_canonical().is_loopback()
+    };
+    if !has_secret && (!arguments.is_of_one_host(identity) || conductor.members().any(is_open)) {
         findings.add(Finding::of(&WITHOUT_SECRET), None, None);
     }
     FabricDocument {

@@ -160,8 +160,8 @@ impl JudgedRuns {
         let left_out = self.reasons().into_iter();
         let left_out = left_out.map(|reason| format!("left out: {reason}"));
         let incomplete = self.incomplete.iter();
-        let incomplete =
-            incomplete.map(|folder| format!("{} is incomplete; what it has counts", printable(folder)));
+        let incomplete = incomplete
+            .map(|folder| format!("{} is incomplete; what it has counts", printable(folder)));
         unreadable.chain(left_out).chain(incomplete).collect()
     }
 

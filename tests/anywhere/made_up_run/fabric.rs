@@ -133,7 +133,11 @@ fn others(path: &Path, made: &MadeFabric, measured: usize) {
                 "device": "mlx5_0", "port": 1, "description": description, "kernel": kernel,
                 "details": { "device": { "firmware": "28.39.1002" } },
             });
-            let port = if made.dead == Some(it) { Value::Null } else { port };
+            let port = if made.dead == Some(it) {
+                Value::Null
+            } else {
+                port
+            };
             json!({ "rank": it, "node": name, "boot_id": format!("boot{it}"), "port": port })
         })
         .collect();

@@ -23,6 +23,8 @@ use crate::rig::workers::instead_of_dropping;
 const GREETING: Duration = Duration::from_secs(5);
 /// Connections at a time that have greeted, and of which it is not decided whether they are served.
 const GREETED: usize = 64;
+/// Connections of a run at a time: that of each round's process, and one that keeps others out between two rounds.
+const OF_A_RUN: u32 = 64;
 /// Connections that are turned away are reported one by one up to this number within this time.
 const REPORTED: (u32, Duration) = (20, Duration::from_secs(10));
 /// How often the wait for a connection ends, to look for signals.
@@ -153,6 +155,10 @@ impl ServiceState {
                 return Err(Failure::Run(format!(
                     "busy: it serves a run of {host}; try again when that is over"
                 )));
+            }
+            Some(_) if holder.connections >= OF_A_RUN => {
+                let text = format!("the run has {OF_A_RUN} connections already");
+                return Err(Failure::Run(text));
             }
             Some(_) => {}
             None => {

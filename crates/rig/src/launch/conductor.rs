@@ -142,9 +142,10 @@ impl Conductor {
             let missing = (0..ranks).filter(|rank| !conductor.roster.members.contains_key(rank));
             missing.collect::<Vec<_>>()
         };
+        let mut lost: BTreeMap<u32, String> = BTreeMap::new();
         while Instant::now() < until {
             // Until the run begins a rank may come again.
-            self.roster.dropped.clear();
+            lost.append(&mut self.roster.dropped);
             self.roster.look_for_no_report()?;
             let is_refused = |rank: &u32| self.roster.refused.contains_key(rank);
             let is_over = self.roster.last_refused.elapsed() >= self.limits.refused;
@@ -156,7 +157,8 @@ impl Conductor {
         self.roster.connections.close_registration();
         for rank in missing(self) {
             let late = || format!("rank {rank} did not join within {:?}", self.limits.gather);
-            let reason = self.roster.refused.remove(&rank).unwrap_or_else(late);
+            let known = self.roster.refused.remove(&rank).or(lost.remove(&rank));
+            let reason = known.unwrap_or_else(late);
             self.roster.dropped.insert(rank, reason);
         }
         Ok(())
@@ -167,12 +169,9 @@ impl Conductor {
         if self.roster.members.len() > 1 {
             return Ok(());
         }
-        let missing = self
-            .roster
-            .dropped
-            .values()
-            .chain(&self.roster.remarks)
-            .take(4);
+        // Who was not let in may be the one that did not join, and that is the cause.
+        let missing = self.roster.remarks.iter().take(2);
+        let missing = missing.chain(self.roster.dropped.values()).take(4);
         let missing = missing.cloned().collect::<Vec<_>>().join("; ");
         self.roster
             .send_to_all(&ToRank::End(Some("too few ranks are there".to_owned())));

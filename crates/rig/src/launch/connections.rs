@@ -19,6 +19,10 @@ const LOOK_MS: u8 = 100;
 const SENDING: Duration = Duration::from_secs(1);
 /// A rank that sends this much at once, unrequested, is faulty.
 const MOST_AT_ONCE: usize = 8;
+/// The most letters of a rank's name, and of the reason why it is refused, which has some that it has sent.
+const LONGEST_PART: usize = 300;
+/// The longest name of a node, in bytes: a host's with its domain has 253 at the most.
+const LONGEST_NODE: usize = 255;
 /// Who is not known yet, among what is waited for. Ranks are there by their numbers.
 const ENTRANCE: u64 = u64::MAX;
 
@@ -123,10 +127,13 @@ impl Connections {
             return let_go(wire.peer(), "it did not send its rank", events);
         };
         if let Err(reason) = self.check(&hello) {
-            let reason = format!("{}: {reason}", hello.name());
+            // It is what a stranger sent, of whatever length.
+            let cut = |text: String| text.chars().take(LONGEST_PART).collect::<String>();
+            let reason = format!("{}: {}", cut(hello.name()), cut(reason));
             let _ = wire.send(&ToRank::Refused(reason.clone()), Duration::ZERO);
             let reason = format!("{}: {reason}", wire.peer());
-            return events.push(RankEvent::Refused(Some(hello.rank), reason));
+            let rank = (hello.rank < self.terms.ranks).then_some(hello.rank);
+            return events.push(RankEvent::Refused(rank, reason));
         }
         let rank = hello.rank;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(rank));
@@ -141,6 +148,11 @@ impl Connections {
     /// Whether a rank belongs to this run.
     fn check(&self, hello: &Hello) -> Result<(), String> {
         let (own, its) = (&self.terms, &hello.terms);
+        if hello.node.len() > LONGEST_NODE {
+            return Err(format!(
+                "the name of its node has more than {LONGEST_NODE} bytes"
+            ));
+        }
         if its.program != own.program {
             return Err(format!(
                 "it is {}, and rank 0 is {}: all ranks must be of one build",

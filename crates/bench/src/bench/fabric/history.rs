@@ -228,7 +228,10 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
     let mut counts = Vec::new();
     let mut is_out_now = false;
     for (rule, Runs { least, of }) in rules.rules.iter().map(|rule| rule.runs).enumerate() {
-        let shows = own.iter().rev().filter(|run| run.has_judged(&subject, rule));
+        let shows = own
+            .iter()
+            .rev()
+            .filter(|run| run.has_judged(&subject, rule));
         let mut shows: Vec<&JudgedRun> = shows.take(of).copied().collect();
         shows.reverse();
         let outs: Vec<Judged> = shows.iter().filter_map(|run| out_by(run, rule)).collect();
@@ -247,7 +250,11 @@ fn course(subject: Subject, runs: &[JudgedRun], rules: &Rules, shown: usize) -> 
     }
     let is_out = |run: &JudgedRun| run.outs(&subject).next().is_some();
     let rules_of_it = 0..rules.rules.len();
-    let is_shown = |run: &JudgedRun| rules_of_it.clone().any(|rule| run.has_judged(&subject, rule));
+    let is_shown = |run: &JudgedRun| {
+        rules_of_it
+            .clone()
+            .any(|rule| run.has_judged(&subject, rule))
+    };
     let shows: Vec<&JudgedRun> = own.iter().copied().filter(|run| is_shown(run)).collect();
     let last = &shows[shows.len().saturating_sub(shown)..];
     let failed = last.iter().filter(|run| is_out(run)).count();
@@ -419,7 +426,8 @@ mod tests {
             assert_eq!(found.since.map(|[first, _]| first), expected, "{letters:?}");
         }
         assert!(!of_a("xx ", 2, 3).is_in_last);
-        for (letters, is_out_now) in [(".xx", true), ("xx?", true), ("xx.", false), ("..x", false)] {
+        for (letters, is_out_now) in [(".xx", true), ("xx?", true), ("xx.", false), ("..x", false)]
+        {
             assert_eq!(of_a(letters, 2, 3).is_out_now, is_out_now, "{letters:?}");
         }
         assert_eq!(of_a("x.xx", 3, 10).counts[0].out, 3);

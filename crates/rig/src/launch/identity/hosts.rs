@@ -15,7 +15,9 @@ impl Variables<'_> {
     ) -> Result<Rendezvous, IdentityError> {
         let (mut hosts, mut port) = (Vec::new(), place.job.port());
         if self.is_one_node(place)? {
-            hosts.push("127.0.0.1".to_owned());
+            // No other host needs to reach it: rank 0 would listen at all addresses if it were known by several.
+            let hosts = vec!["127.0.0.1".to_owned()];
+            return Ok(Rendezvous { hosts, port });
         }
         for known in place.launcher.map_or(&[][..], |launcher| launcher.hosts) {
             let Some((name, value)) = self.first(known.variables) else {

@@ -141,6 +141,18 @@ pub enum IdentityError {
         /// What to do.
         advice: &'static str,
     },
+    /// The option and the launcher have other numbers of ranks.
+    #[error(
+        "--ranks is {asked} and {name} is {number}: leave --ranks out, or start as many processes"
+    )]
+    Ranks {
+        /// By the option.
+        asked: u32,
+        /// The variable of the launcher.
+        name: &'static str,
+        /// Its value.
+        number: u32,
+    },
     /// Two launchers have set ranks, and it is not known which of them started the process.
     #[error(
         "two launchers have set the rank of this process: {first} is {first_value} and {second} is {second_value}; start \
@@ -174,8 +186,10 @@ impl IdentityError {
         match self {
             IdentityError::Unknown => true,
             IdentityError::Missing { missing, .. } => ["--rank", "SLURM_STEP_ID"].contains(missing),
-            IdentityError::Contradiction { second, .. } => *second == "--ranks",
-            IdentityError::Value { .. } | IdentityError::NoHost { .. } => false,
+            IdentityError::Ranks { .. } => true,
+            IdentityError::Contradiction { .. }
+            | IdentityError::Value { .. }
+            | IdentityError::NoHost { .. } => false,
         }
     }
 }
@@ -205,7 +219,7 @@ impl Identity {
             rank: place.rank,
             ranks: place.ranks,
             node: node.unwrap_or_else(|| hostname.to_owned()),
-            topology: variables.text("SLURM_TOPOLOGY_ADDR"),
+            topology: variables.topology(&place)?,
             job: place.job,
             rendezvous,
         })

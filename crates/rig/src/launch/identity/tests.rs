@@ -71,6 +71,14 @@ fn slurm_tells_rank_step_node_and_place() {
         .filter(|(name, _)| *name != "SLURM_STEP_NUM_TASKS")
         .collect();
     assert_eq!(by(&[&without]).unwrap().ranks, 8);
+    // Without a plugin for topologies.
+    let node = [
+        ("SLURM_TOPOLOGY_ADDR", "n5.example.org"),
+        ("SLURM_TOPOLOGY_ADDR_PATTERN", "node"),
+    ];
+    assert_eq!(by(&[&node, SLURM]).unwrap().topology, None);
+    let node = [("SLURM_TOPOLOGY_ADDR", "n5")];
+    assert_eq!(by(&[&node, SLURM]).unwrap().topology, None);
 }
 
 #[test]
@@ -112,8 +120,13 @@ fn pmi_tells_ranks_and_slurm_or_an_option_the_host() {
     assert_eq!(identity.job.engine, Engine::Pmi);
     assert_eq!(identity.node, "host", "the step is not that of these ranks");
     assert_eq!(identity.rendezvous.hosts[0], "n3");
-    let by_srun = by(&[&[("SLURM_STEP_NUM_TASKS", "16")], pmi, SLURM]).unwrap();
+    let tasks = ("SLURM_STEP_NUM_TASKS", "16");
+    let by_srun = by(&[&[tasks, ("SLURM_PROCID", "7")], pmi, SLURM]).unwrap();
     assert_eq!(by_srun.node, "n5");
+    assert_eq!(by_srun.topology.as_deref(), Some("top.s1.n5"));
+    // In a batch script mpiexec passes on what Slurm has set on the first node.
+    let in_batch = by(&[&[tasks, ("SLURM_PROCID", "0")], pmi, SLURM]).unwrap();
+    assert_eq!((&*in_batch.node, in_batch.topology), ("host", None));
     by(&[pmi]).refused(&["not given by pmi", "--rendezvous HOST[:PORT]"]);
     let given = Options {
         rendezvous: Some("head".to_owned()),

@@ -48,7 +48,10 @@ fn refuse(name: &'static str, value: u32, allowed: String) -> IdentityError {
 /// Whether there can be such a rank.
 fn check_rank(rank: Number, ranks: Number) -> Result<(), IdentityError> {
     if !(2..=MOST_RANKS).contains(&ranks.1) {
-        let allowed = format!("2 to {MOST_RANKS} ranks can measure together");
+        let allowed = format!(
+            "2 to {MOST_RANKS} ranks can measure together; have the launcher start as many, as in srun -N2 \
+             --ntasks-per-node=1"
+        );
         return Err(refuse(ranks.0, ranks.1, allowed));
     }
     check_below("the ranks are", rank, ranks)
@@ -158,8 +161,12 @@ impl Variables<'_> {
         let by_option = ranks.map(|ranks| ("--ranks", ranks));
         let by_launcher = self.first_number(launcher.ranks)?;
         let ranks = match (by_launcher, by_option) {
-            (Some(first), Some(second)) if first.1 != second.1 => {
-                return Err(contradiction(first, second));
+            (Some((name, number)), Some((_, asked))) if number != asked => {
+                return Err(IdentityError::Ranks {
+                    asked,
+                    name,
+                    number,
+                });
             }
             (Some(ranks), _) | (None, Some(ranks)) => ranks,
             (None, None) => {
@@ -269,15 +276,36 @@ impl Variables<'_> {
         let Some(launcher) = place.launcher else {
             return Ok(None);
         };
-        // Hydra may pass the environment of mpiexec to all nodes.
-        let of_slurm = LAUNCHERS.iter().find(|it| it.engine == Engine::Slurm);
-        if let (Engine::Pmi, Some(slurm)) = (launcher.engine, of_slurm) {
-            let tasks = self.first_number(&slurm.ranks[..1])?;
-            if tasks.map(|(_, tasks)| tasks) != Some(place.ranks) {
-                return Ok(None);
-            }
+        if launcher.engine == Engine::Pmi && !self.is_rank_of_slurm(place)? {
+            return Ok(None);
         }
         Ok(self.first(launcher.node).map(|(_, value)| value))
+    }
+
+    /// Whether Slurm has started this process, or the proxy of Hydra that did, as the same rank. Hydra passes the
+    /// environment of mpiexec to all nodes: in a batch script that has the variables of the first one.
+    fn is_rank_of_slurm(&self, place: &Place) -> Result<bool, IdentityError> {
+        let Some(slurm) = LAUNCHERS.iter().find(|it| it.engine == Engine::Slurm) else {
+            return Ok(false);
+        };
+        let number = |found: Option<Number>| found.map(|(_, number)| number);
+        let tasks = number(self.first_number(&slurm.ranks[..1])?);
+        let rank = number(self.number(slurm.rank)?);
+        Ok(tasks == Some(place.ranks) && rank == Some(place.rank))
+    }
+
+    /// The switches above the node, by Slurm. Without a plugin for topologies the address is the node alone.
+    pub(super) fn topology(&self, place: &Place) -> Result<Option<String>, IdentityError> {
+        let engine = place.launcher.map(|launcher| launcher.engine);
+        if engine == Some(Engine::Pmi) && !self.is_rank_of_slurm(place)? {
+            return Ok(None);
+        }
+        let has_switches = match self.text("SLURM_TOPOLOGY_ADDR_PATTERN") {
+            Some(pattern) => pattern != "node",
+            None => true,
+        };
+        let address = self.text("SLURM_TOPOLOGY_ADDR").filter(|_| has_switches);
+        Ok(address.filter(|address| address.contains('.')))
     }
 }
 

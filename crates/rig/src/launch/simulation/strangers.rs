@@ -41,6 +41,15 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
         );
         come(&|hello| hello.terms.ranks = 4, &["one of 4", "one of 3"]);
         come(&|hello| hello.rank = 3, &["one of 3"]);
+        let long = "e\u{301}".repeat(10_000);
+        come(
+            &|hello| hello.node.clone_from(&long),
+            &["more than 255 bytes"],
+        );
+        come(
+            &|hello| hello.terms.job.job.clone_from(&long),
+            &["it is of job"],
+        );
         come(
             &|hello| hello.terms.settings = json!({ "size": 9 }),
             &["other options"],
@@ -79,6 +88,8 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     ] {
         assert!(remarks.contains(words), "{words} is not in {remarks}");
     }
+    let is_short = |remark: &String| remark.len() < 3_000;
+    assert!(conductor.remarks().iter().all(is_short), "{remarks}");
     assert!(dropped(&conductor).is_empty());
     conductor.end(None);
     assert!(joined(attending).iter().all(Result::is_ok));
