@@ -1,6 +1,6 @@
 //! A fabric's results, as commands that compare several of them read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,6 +18,7 @@ use crate::results::read::{Fabric, ReadError};
 use crate::results::schema::STARTED_AT;
 use crate::results::schema::fabric::{FROM, HALF_P50, PAIRS, TO};
 use crate::results::text::printable_path;
+use crate::time::between::HostPairs;
 
 /// The parts of `fabric.json` that must be the same.
 pub(super) const PARTS: [&str; 2] = ["schedule", "settings"];
@@ -138,35 +139,44 @@ fn started_at(fabric: &Fabric) -> Result<String, ReadError> {
 
 fn figures(fabric: &Fabric) -> Result<RunFigures, ReadError> {
     let count = fabric.nodes.len();
-    let mut columns: [Matrix; 7] = std::array::from_fn(|_| Matrix::missing(count));
-    // A run that ended early has no row of the pairs that it did not come to, in either file.
-    let mut tried = Matrix::missing(count);
+    let mut rows: Vec<((usize, usize), [f64; 7])> = Vec::new();
     fabric.pairs(&RunFigures::COLUMNS, |[from, to], cells| {
-        tried.set(from, to, 1.0);
-        for (place, column) in columns.iter_mut().enumerate() {
-            column.set(from, to, cells.number(place)?.unwrap_or(f64::NAN));
+        let mut figures = [f64::NAN; 7];
+        for (place, figure) in figures.iter_mut().enumerate() {
+            *figure = cells.number(place)?.unwrap_or(f64::NAN);
         }
+        rows.push(((from, to), figures));
         Ok(())
     })?;
+    // A run that ended early has no row of the pairs that it did not come to, in either file.
+    let mut tried: Vec<(usize, usize)> = rows.iter().map(|(pair, _)| *pair).collect();
+    let names = fabric.nodes.iter().enumerate();
+    let places: HashMap<&str, usize> = names.map(|(place, it)| (&*it.name, place)).collect();
     for row in &fabric.table(LEFT_OUT).rows {
         let ends = [&FROM, &TO].map(|column| row.text(column.name));
-        let ends = ends.map(|name| {
-            fabric
-                .nodes
-                .iter()
-                .position(|it| Some(it.name.as_str()) == name)
-        });
+        let ends = ends.map(|name| places.get(name?).copied());
         if let [Some(from), Some(to)] = ends
             && from != to
         {
-            tried.set(from, to, 1.0);
+            tried.push((from, to));
         }
+    }
+    let pairs = HostPairs::most_or_some(count, &tried);
+    let mut columns: [Matrix; 7] = std::array::from_fn(|_| Matrix::missing_of(&pairs));
+    for ((from, to), figures) in rows {
+        for (column, figure) in columns.iter_mut().zip(figures) {
+            column.set(from, to, figure);
+        }
+    }
+    let mut is_tried = Matrix::missing_of(&pairs);
+    for (from, to) in tried {
+        is_tried.set(from, to, 1.0);
     }
     Ok(RunFigures::new(
         nodes(fabric),
         tiers(fabric)?,
         columns,
-        tried,
+        is_tried,
     ))
 }
 
@@ -227,14 +237,14 @@ pub(super) fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
     const UNKNOWN: &str = "unknown";
     let count = fabric.nodes.len();
     let mut names: Vec<String> = Vec::new();
-    let mut of = vec![None; count * count];
+    let mut rows: Vec<((usize, usize), u16)> = Vec::new();
     fabric.each(&HALF_P50, |[from, to], tier, _| {
         let place = names.iter().position(|name| name == tier);
         let place = place.unwrap_or_else(|| {
             names.push(tier.to_owned());
             names.len() - 1
         });
-        of[from * count + to] = Some(place as u16);
+        rows.push(((from, to), place as u16));
     })?;
     // What a damaged file does not state is no tier that others are in.
     let unknown = match fabric.is_damaged(PAIRS) && !names.is_empty() {
@@ -245,7 +255,19 @@ pub(super) fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
         let name = if unknown > 0 { UNKNOWN } else { "fabric" };
         names.push(name.to_owned());
     }
-    let of: Vec<u16> = of.into_iter().map(|tier| tier.unwrap_or(unknown)).collect();
+    let measured: Vec<(usize, usize)> = rows.iter().map(|(pair, _)| *pair).collect();
+    let pairs = HostPairs::most_or_some(count, &measured);
+    let mut of = vec![unknown; pairs.places()];
+    for ((from, to), tier) in rows {
+        if let Some(place) = pairs.place(from, to) {
+            of[place] = tier;
+        }
+    }
     let groups = fabric.nodes.iter().map(|node| node.groups.join("."));
-    Ok(Tiers::of_names(groups.collect(), &names, &of))
+    Ok(Tiers::of_names(
+        groups.collect(),
+        &names,
+        (pairs, &of),
+        unknown,
+    ))
 }

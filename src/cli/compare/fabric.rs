@@ -30,6 +30,7 @@ use crate::results::units::digits;
 use crate::sorting::distinct;
 use crate::stats::rank::Test;
 use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
+use crate::time::between::HostPairs;
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -348,7 +349,7 @@ fn warnings(fabrics: &[Fabric; 2], names: &[String; 2]) -> Vec<String> {
     }
     let [base, new] = fabrics.each_ref().map(Fabric::document);
     for (what, place) in [
-        ("the engine", "/engine"),
+        ("the launcher", "/engine"),
         ("the commit of hcabench", "/hcabench/commit"),
     ] {
         let [base, new] = [base, new].map(|it| it.pointer(place).and_then(Value::as_str));
@@ -385,19 +386,28 @@ fn ports(document: &Value) -> BTreeMap<&str, String> {
 
 impl Side {
     fn of(fabric: Fabric, columns: &[Column]) -> Result<Self, ReadError> {
-        let count = fabric.nodes.len();
-        let mut rounds: Vec<BTreeMap<u32, Matrix>> = vec![BTreeMap::new(); columns.len()];
+        let mut rounds: Vec<BTreeMap<u32, Vec<(usize, usize, f64)>>> =
+            vec![BTreeMap::new(); columns.len()];
         fabric.rounds(columns, |round, [from, to], figure, value| {
-            let matrix = rounds[figure].entry(round);
-            matrix
-                .or_insert_with(|| Matrix::missing(count))
-                .set(from, to, value);
+            let of_round = rounds[figure].entry(round).or_default();
+            of_round.push((from, to, value));
         })?;
+        let measured = rounds.iter().flat_map(|rounds| rounds.values().flatten());
+        let measured = distinct(measured.map(|(from, to, _)| (*from, *to)));
+        let measured: Vec<(usize, usize)> = measured.into_iter().collect();
+        let pairs = HostPairs::most_or_some(fabric.nodes.len(), &measured);
+        let matrix = |values: Vec<(usize, usize, f64)>| {
+            let mut matrix = Matrix::missing_of(&pairs);
+            for (from, to, value) in values {
+                matrix.set(from, to, value);
+            }
+            matrix
+        };
         Ok(Side {
             nodes: fabric.nodes.iter().map(|node| node.name.clone()).collect(),
             tiers: tiers(&fabric)?,
             rounds: (rounds.into_iter())
-                .map(|rounds| rounds.into_values().collect())
+                .map(|rounds| rounds.into_values().map(matrix).collect())
                 .collect(),
             fabric,
         })

@@ -3,11 +3,12 @@
 use std::time::SystemTime;
 
 use super::FabricArguments;
-use super::course::{FabricRun, compared};
+use super::course::FabricRun;
 use super::distances;
 use super::earlier::EarlierFabric;
 use super::judgement::FabricJudgement;
 use super::overview::known;
+use super::recorded::compared;
 use crate::arguments::UsageError;
 use crate::bench::fabric::tiers::TierFile;
 use crate::cli::health::OverTime;

@@ -15,7 +15,7 @@ use crate::results::finding::kinds::{TIER_TOO_SMALL, TIER_UNKNOWN};
 /// As many hosts are named in a finding.
 const NAMED: usize = 8;
 
-type Parse = fn(&str) -> Result<TierFile, TierError>;
+type Parse = fn(&str, &Path) -> Result<TierFile, TierError>;
 
 /// The option that names the file, its path, and how it is read.
 fn given(arguments: &FabricArguments) -> Option<(&'static str, &Path, Parse)> {
@@ -33,7 +33,7 @@ pub(super) fn read(arguments: &FabricArguments) -> anyhow::Result<Option<TierFil
     };
     let refused = |reason: String| UsageError(format!("{option} {}: {reason}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    let file = parse(&text).map_err(|error| refused(error.to_string()))?;
+    let file = parse(&text, path).map_err(|error| refused(error.to_string()))?;
     Ok(Some(file))
 }
 

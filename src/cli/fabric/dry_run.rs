@@ -353,6 +353,8 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::testing::Has as _;
 
@@ -391,7 +393,7 @@ mod tests {
                     SwitchName=d Nodes=n[5-6]\n";
         let of = |ranks| {
             let mut plan = planned(ranks, Concurrency::Together);
-            let file = TierFile::topology(text).unwrap();
+            let file = TierFile::topology(text, Path::new("")).unwrap();
             plan.tiers = Some(PlannedTiers::new(ranks, file, plan.schedule));
             plan
         };

@@ -65,7 +65,7 @@ pub(super) struct SlowWay {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Member {
     pub(super) rank: u32,
-    /// As the engine calls it.
+    /// As the launcher calls it.
     pub(super) node: String,
     pub(super) boot_id: String,
     pub(super) topology: Option<String>,
@@ -104,7 +104,7 @@ impl EarlierFabric {
         Ok(EarlierFabric { folder, document })
     }
 
-    /// The names that the engine gave the ranks that took part, by rank.
+    /// The names that the launcher gave the ranks that took part, by rank.
     pub(super) fn names(&self) -> BTreeMap<u32, &str> {
         let there = self.document.there.iter();
         there

@@ -5,6 +5,7 @@
 //! | [`ranks`] | what each process of the job does |
 //! | [`conducting`] | what rank 0 does besides |
 //! | [`course`] | rank 0's files: what comes is on disk before the next pairs are measured |
+//! | [`recorded`] | what `fabric.json` has from the beginning |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
 //! | [`distances`] | where the tiers come from |
@@ -26,6 +27,7 @@ mod names;
 mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
+mod recorded;
 mod texts;
 
 use std::net::IpAddr;
@@ -269,7 +271,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     check(arguments, &config, &plan.points[0])?;
     let secret = arguments.hca.between.secret.load()?;
     if arguments.hca.sweep.dry_run {
-        arguments.over_time.read(&course::compared(arguments))?;
+        arguments.over_time.read(&recorded::compared(arguments))?;
         return dry_run::run(arguments, &plan.points[0]);
     }
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;

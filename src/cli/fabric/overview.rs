@@ -36,7 +36,7 @@ impl FabricFacts {
     }
 }
 
-/// The tiers, by the user's file, else by the engine.
+/// The tiers, by the user's file, else by the launcher.
 pub(super) fn known(
     arguments: &FabricArguments,
     file: Option<&TierFile>,

@@ -138,24 +138,20 @@ impl Conductor {
     /// Waits until all ranks have come, or were refused.
     fn wait_for_all(&mut self, ranks: u32) -> Result<(), LaunchError> {
         let until = Instant::now() + self.limits.gather;
-        let missing = |conductor: &Self| {
-            let missing = (0..ranks).filter(|rank| !conductor.roster.members.contains_key(rank));
-            missing.collect::<Vec<_>>()
-        };
         let mut lost: BTreeMap<u32, String> = BTreeMap::new();
         while Instant::now() < until {
             // Until the run begins a rank may come again.
             lost.append(&mut self.roster.dropped);
             self.roster.look_for_no_report()?;
-            let is_refused = |rank: &u32| self.roster.refused.contains_key(rank);
+            // Counted: there are as many looks as ranks.
+            let missing = ranks as usize - self.roster.members.len();
             let is_over = self.roster.last_refused.elapsed() >= self.limits.refused;
-            let missing = missing(self);
-            if missing.is_empty() || is_over && missing.iter().all(is_refused) {
+            if missing == 0 || is_over && missing == self.roster.refused_of(ranks) {
                 break;
             }
         }
         self.roster.connections.close_registration();
-        for rank in missing(self) {
+        for rank in (0..ranks).filter(|rank| !self.roster.members.contains_key(rank)) {
             let late = || format!("rank {rank} did not join within {:?}", self.limits.gather);
             let known = self.roster.refused.remove(&rank).or(lost.remove(&rank));
             let reason = known.unwrap_or_else(late);
@@ -235,7 +231,14 @@ impl Conductor {
         }
         let until = Instant::now() + self.limits.prepare;
         let waits = |member: &Member| member.prepared.is_none();
-        while self.roster.members.values().any(waits) && Instant::now() < until {
+        // Those before are ready: there are as many looks as ranks.
+        let mut first = 0;
+        while Instant::now() < until {
+            let mut later = self.roster.members.range(first..);
+            let Some((rank, _)) = later.find(|(_, member)| waits(member)) else {
+                break;
+            };
+            first = *rank;
             self.roster.look_for_no_report()?;
         }
         let reason = format!("did not get ready within {:?}", self.limits.prepare);
@@ -317,6 +320,7 @@ impl Conductor {
             }
         }
         let until = Instant::now() + self.limits.measure + self.limits.answer;
+        let mut lost = self.roster.dropped.len();
         while !running.is_empty() {
             for (rank, message) in self.roster.look()? {
                 let FromRank::Report {
@@ -359,6 +363,10 @@ impl Conductor {
             }
             self.roster.beat();
             self.conclude(round, &mut running, sink)?;
+            if self.roster.dropped.len() > lost {
+                lost = self.roster.dropped.len();
+                self.end_lost(round, &mut running, sink)?;
+            }
         }
         self.roster.judge();
         Ok(())
@@ -447,10 +455,16 @@ impl Conductor {
             self.roster.set_busy(pair, false);
             running.remove(&pair);
         }
-        if self.roster.dropped.is_empty() {
-            return Ok(());
-        }
-        // Pairs whose measuring rank is lost report nothing.
+        Ok(())
+    }
+
+    /// Ends the pairs whose measuring rank is lost: they report nothing.
+    fn end_lost(
+        &mut self,
+        round: u32,
+        running: &mut BTreeSet<Pair>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), LaunchError> {
         let ended = running
             .iter()
             .copied()

@@ -51,6 +51,8 @@ pub(super) struct Roster {
     pub(super) failures: RankFailures,
     /// Who was asked whether it is alive and has not answered, and when.
     pinged: BTreeMap<u32, Instant>,
+    /// Before, none of them is late.
+    first_late: Instant,
     next_beat: Instant,
 }
 
@@ -69,6 +71,7 @@ impl Roster {
             limits: [answer, heartbeat],
             failures: RankFailures::default(),
             pinged: BTreeMap::new(),
+            first_late: Instant::now(),
             next_beat: Instant::now() + heartbeat,
         }
     }
@@ -89,6 +92,14 @@ impl Roster {
     /// Whether a rank was asked if it is alive, and has not answered.
     pub(super) fn is_asked(&self, rank: u32) -> bool {
         self.pinged.contains_key(&rank)
+    }
+
+    /// How many of this many ranks were refused and have not come since.
+    pub(super) fn refused_of(&self, ranks: u32) -> usize {
+        let refused = self.refused.range(..ranks);
+        refused
+            .filter(|(rank, _)| !self.members.contains_key(rank))
+            .count()
     }
 
     /// Why a pair cannot be measured, if a rank of it is lost.
@@ -121,11 +132,15 @@ impl Roster {
     pub(super) fn beat(&mut self) {
         let now = Instant::now();
         let [answer, heartbeat] = self.limits;
-        let late = |pinged: Instant| now.duration_since(pinged) >= answer;
-        let silent = self.pinged.iter().filter(|(_, pinged)| late(**pinged));
-        for rank in silent.map(|(rank, _)| *rank).collect::<Vec<_>>() {
-            let reason = format!("does not answer for {answer:?}: it is hung");
-            self.give_up(rank, &reason);
+        if now >= self.first_late {
+            let late = |pinged: Instant| now.duration_since(pinged) >= answer;
+            let silent = self.pinged.iter().filter(|(_, pinged)| late(**pinged));
+            for rank in silent.map(|(rank, _)| *rank).collect::<Vec<_>>() {
+                let reason = format!("does not answer for {answer:?}: it is hung");
+                self.give_up(rank, &reason);
+            }
+            let first = self.pinged.values().min();
+            self.first_late = first.map_or(now, |first| *first) + answer;
         }
         if now < self.next_beat {
             return;

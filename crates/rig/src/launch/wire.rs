@@ -4,6 +4,8 @@
 //! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
 //! one, and each is an error that names it.
 
+mod frames;
+
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -19,10 +21,9 @@ use nix::sys::socket::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::sealing::{self, GREETING, Sealed};
-use super::secret::Secret;
 use crate::host::interrupt;
 use crate::rig::json_lines::{LineBuffer, line_of};
+use frames::Carrier;
 
 /// The longest line, in bytes: the stamps of a whole burst have room in it.
 pub const MAX_LINE: usize = 16 << 20;
@@ -113,17 +114,6 @@ impl WireError {
     }
 }
 
-/// How lines are carried.
-#[derive(Debug)]
-enum Carrier {
-    /// As they are.
-    Plain,
-    /// Not yet: the other end is to greet with the secret, and these bytes of that have come.
-    Expecting(Secret, Vec<u8>),
-    /// In frames.
-    Sealed(Box<Sealed>),
-}
-
 /// A TCP connection that carries lines of JSON.
 #[derive(Debug)]
 pub struct Wire {
@@ -186,50 +176,6 @@ impl Wire {
         let mut wire = Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)?;
         wire.is_answered = false;
         Ok(wire)
-    }
-
-    /// Shows the secret, if there is one, to the end that was connected to.
-    ///
-    /// # Errors
-    /// When that has another secret, or does not answer in time.
-    pub fn show(&mut self, secret: Option<&Secret>, limit: Duration) -> Result<(), WireError> {
-        let Some(secret) = secret else {
-            return Ok(());
-        };
-        let deadline = self.deadline(limit);
-        self.shows_secret = true;
-        let (begun, greeting) = sealing::begin(secret);
-        self.write(&greeting, limit, deadline)?;
-        let mut answer = [0; GREETING];
-        let mut came = 0;
-        while came < GREETING {
-            match self.receive_into(&mut answer[came..])? {
-                Some(count) => came += count,
-                None if self.wait(PollFlags::POLLIN, deadline)? => {}
-                None => return Err(self.unanswered(limit)),
-            }
-        }
-        let sealed = begun.conclude(&answer);
-        let sealed =
-            sealed.map_err(|_| self.other_secret("has another secret, or is not hcabench"))?;
-        self.carrier = Carrier::Sealed(Box::new(sealed));
-        self.is_answered = true;
-        Ok(())
-    }
-
-    /// Lets the other end, which has connected, do nothing before it has shown this secret.
-    pub(super) fn expect(&mut self, secret: &Secret) {
-        self.carrier = Carrier::Expecting(secret.clone(), Vec::new());
-    }
-
-    /// Whether the other end has shown the secret.
-    pub fn is_sealed(&self) -> bool {
-        matches!(self.carrier, Carrier::Sealed(_))
-    }
-
-    /// Whether the other end has shown that it has the secret itself, and not a recorded handshake.
-    pub(super) fn is_proven(&self) -> bool {
-        matches!(&self.carrier, Carrier::Sealed(sealed) if sealed.is_proven())
     }
 
     /// Notes that processes of other hosts can connect where this connection was accepted.
@@ -408,61 +354,6 @@ impl Wire {
                 excerpt: text.escape_default().to_string(),
             }
         })
-    }
-
-    /// Takes what is there; whether there was something.
-    fn read(&mut self) -> Result<bool, WireError> {
-        if let Carrier::Plain = self.carrier {
-            let read = self.lines.read_from(&self.stream);
-            return self.taken(read).map(|count| count.is_some());
-        }
-        // An end that is not known gets no more room than its greeting and its first frame take.
-        let mut part = [0; 1 << 16];
-        let room = match &self.carrier {
-            Carrier::Expecting(_, came) => GREETING - came.len(),
-            Carrier::Sealed(sealed) => sealed.room().min(part.len()),
-            Carrier::Plain => part.len(),
-        };
-        let Some(count) = self.receive_into(&mut part[..room])? else {
-            return Ok(false);
-        };
-        let part = &part[..count];
-        match &mut self.carrier {
-            Carrier::Sealed(sealed) => {
-                let lines = &mut self.lines;
-                let opened = sealed.open(part, |bytes| lines.extend(bytes));
-                opened.map_err(|_| WireError::Forged(self.peer.to_string()))?;
-            }
-            Carrier::Expecting(_, came) => {
-                came.extend_from_slice(part);
-                self.meet()?;
-            }
-            Carrier::Plain => {}
-        }
-        Ok(true)
-    }
-
-    /// Answers the greeting, once it is whole. The first bytes of a wrong one show no stranger that they are wrong.
-    fn meet(&mut self) -> Result<(), WireError> {
-        let Carrier::Expecting(secret, came) = &self.carrier else {
-            return Ok(());
-        };
-        let Some(greeting) = came.first_chunk::<GREETING>() else {
-            return Ok(());
-        };
-        let answered = sealing::answer(secret, greeting);
-        let Ok((sealed, answer)) = answered else {
-            let what = match greeting.first() {
-                _ if sealing::is_greeting(greeting) => "has another secret",
-                Some(b'{') => "shows no secret, and there is one here",
-                _ => "does not greet as hcabench with a secret does",
-            };
-            return Err(self.other_secret(what));
-        };
-        // It has room in any buffer of the kernel.
-        self.write(&answer, Duration::ZERO, Instant::now())?;
-        self.carrier = Carrier::Sealed(Box::new(sealed));
-        Ok(())
     }
 
     /// Receives what is there; `None`: nothing.

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 
 use super::baseline::{Baseline, Effect, mean_loss};
 use super::culprits::Direction;
-use super::matrix::ordered_pairs;
 use super::metrics::{Metric, RunFigures, RunNode};
 use super::rules::{Bound, Rule, Rules, Scope};
 use super::scores::{Fit, LEAST_NODES, median};
@@ -305,9 +304,8 @@ impl Judge<'_> {
                 tier.figures.get(rule.metric.name()).copied()
             })
             .collect();
-        for (from, to) in ordered_pairs(self.run.nodes.len()) {
-            let known = known[tiers.of(from, to)];
-            let Some((known, rest)) = known.zip(fit.rest.get(from, to)) else {
+        for (from, to, rest) in fit.rest.each() {
+            let Some(known) = known[tiers.of(from, to)] else {
                 continue;
             };
             let chance = match self.rules.error < 1.0 {
@@ -348,8 +346,7 @@ fn pairs_in(fit: &Fit, node: usize, direction: usize) -> usize {
         0 => fit.rest.get(node, other),
         _ => fit.rest.get(other, node),
     };
-    let others = (0..fit.rest.nodes()).filter(|other| *other != node);
-    others.filter_map(pair).count()
+    fit.rest.pairs().of(node).filter_map(pair).count()
 }
 
 /// The quantile of Student's t by degrees of freedom, for one probability; 0 where chance is not taken into account.

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::matrix::Matrix;
 use super::metrics::{Metric, RunFigures};
 use super::scores::{LEAST_NODES, median};
 use crate::results::document::Program;
@@ -47,6 +48,9 @@ pub struct Baseline {
     pub schedule: Value,
     /// By name.
     pub tiers: BTreeMap<String, TierBaseline>,
+    /// Where they come from, as `fabric.json` has it; null of an earlier version.
+    #[serde(default)]
+    pub tier_source: serde_json::Value,
     /// By name.
     pub nodes: BTreeMap<String, NodeBaseline>,
     /// By metric, what the spreads of nodes have in common.
@@ -192,9 +196,8 @@ pub fn of_runs(runs: &[&RunFigures]) -> Parts {
     let mut nodes = BTreeMap::<String, NodeBaseline>::new();
     let mut common = BTreeMap::new();
     for run in runs {
-        for tier in 0..run.tiers.count() {
-            let known = tiers.entry(run.tiers.name(tier).to_owned()).or_default();
-            known.pairs = pairs_of(run, tier).count();
+        for (name, pairs) in run.tiers.pairs() {
+            tiers.entry(name.to_owned()).or_default().pairs = 2 * pairs as usize;
         }
         let losses = run.losses();
         for (place, node) in run.nodes.iter().enumerate() {
@@ -286,10 +289,14 @@ impl Aligned {
     }
 }
 
-/// The ordered pairs of a tier.
-fn pairs_of(run: &RunFigures, tier: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
-    let all = super::matrix::ordered_pairs(run.nodes.len());
-    all.filter(move |(from, to)| run.tiers.of(*from, *to) == tier)
+/// A figure of each ordered pair of a tier that has it.
+fn figures_of<'a>(
+    run: &'a RunFigures,
+    tier: usize,
+    figure: &'a Matrix,
+) -> impl Iterator<Item = f64> + 'a {
+    let is_of = move |(from, to, _): &(usize, usize, f64)| run.tiers.of(*from, *to) == tier;
+    figure.each().filter(is_of).map(|(.., value)| value)
 }
 
 fn place_of_tier(run: &RunFigures, name: &str) -> Option<usize> {
@@ -309,7 +316,7 @@ fn of_tier(
         };
         let fit = run.fit(metric);
         centres.extend(fit.tiers[tier].map(|tier| tier + sent + received));
-        rests.extend(pairs_of(run, tier).filter_map(|(from, to)| fit.rest.get(from, to)));
+        rests.extend(figures_of(run, tier, &fit.rest));
     }
     let spread = Variance::of(&centres)?.value.sqrt();
     Some(TierFigure {
@@ -392,8 +399,7 @@ fn loss_of(runs: &[&RunFigures], name: &str) -> Option<[f64; 2]> {
 /// The share of messages that the pairs of a tier lost, on average.
 pub(super) fn mean_loss(run: &RunFigures, tier: usize) -> Option<f64> {
     let losses = run.losses();
-    let of = pairs_of(run, tier).filter_map(|(from, to)| losses.get(from, to));
-    let of: Vec<f64> = of.collect();
+    let of: Vec<f64> = figures_of(run, tier, &losses).collect();
     (!of.is_empty()).then(|| mean(&of))
 }
 

@@ -201,7 +201,7 @@ pub struct Course {
     pub is_out_now: bool,
     /// Whether no run of the baseline has it.
     pub is_new: bool,
-    /// Of a node, its host as the engine calls it, and as Kubernetes does; empty if unknown.
+    /// Of a node, its host as the launcher calls it, and as Kubernetes does; empty if unknown.
     pub hosts: [String; 2],
     /// Of a node, what it ran on in the last run that has it.
     pub facts: Vec<(&'static str, String)>,

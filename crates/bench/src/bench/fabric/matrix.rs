@@ -106,7 +106,8 @@ impl Matrix {
 
     /// The same nodes in another order, or some of them: place by place the number of the node here.
     pub fn of_nodes(&self, places: &[usize]) -> Matrix {
-        Matrix::of(places.len(), |from, to| self.get(places[from], places[to]))
+        let pairs = self.pairs.of_hosts(places);
+        Matrix::missing_of(&pairs).alike(|from, to| self.get(places[from], places[to]))
     }
 }
 

@@ -64,7 +64,7 @@ impl Metric {
 pub struct RunNode {
     /// Its name in the tables.
     pub name: String,
-    /// As the engine calls its host; empty where it did not take part, or no engine started it.
+    /// As the launcher calls its host; empty where it did not take part, or no launcher started it.
     pub host: String,
     /// As Kubernetes calls the host of its pod, if the pod had it in HCABENCH_NODE.
     pub pod_host: String,
@@ -151,7 +151,7 @@ impl RunFigures {
             Metric::ExcessP99 => (excess_p99, Some(least)),
             _ => (half, None),
         };
-        Matrix::of(self.nodes.len(), |from, to| {
+        figure.alike(|from, to| {
             let above = above.map_or(Some(0.0), |above| above.get(from, to));
             let ns = figure.get(from, to)? + above?;
             (ns > 0.0).then(|| ns.ln())
@@ -188,7 +188,7 @@ impl RunFigures {
     pub fn effect(&self, metric: Metric, node: usize, direction: usize) -> Option<f64> {
         let fit = self.fit(metric);
         let owners = self.owners();
-        let others = (0..self.nodes.len()).filter(|other| *other != node);
+        let others = self.columns[1].pairs().of(node);
         let tiers: Vec<usize> = others.map(|other| self.tiers.of(node, other)).collect();
         let own = tiers
             .iter()
@@ -201,7 +201,7 @@ impl RunFigures {
     /// The share of messages that were lost, of all pairs.
     pub fn losses(&self) -> Matrix {
         let [.., sent, lost] = &self.columns;
-        Matrix::of(self.nodes.len(), |from, to| {
+        sent.alike(|from, to| {
             let sent = sent.get(from, to).filter(|sent| *sent > 0.0)?;
             Some(lost.get(from, to)? / sent)
         })
@@ -210,7 +210,7 @@ impl RunFigures {
     /// The share that most of a node's pairs lose: of what it sends, and of what it receives. One bad partner does not
     /// move it.
     pub fn losses_of(losses: &Matrix, node: usize) -> [Option<f64>; 2] {
-        let others = || (0..losses.nodes()).filter(move |other| *other != node);
+        let others = || losses.pairs().of(node);
         let sent = others().filter_map(|to| losses.get(node, to)).collect();
         let received = others().filter_map(|from| losses.get(from, node)).collect();
         [median(sent), median(received)]
@@ -220,8 +220,8 @@ impl RunFigures {
     /// `None` if none was tried.
     pub fn missing_of(&self, node: usize) -> Option<f64> {
         let half = &self.columns[1];
-        let has_any = |other: &usize| *other != node && half.measured_with(*other) > 0;
-        let others = (0..self.nodes.len()).filter(has_any);
+        let has_any = |other: &usize| half.measured_with(*other) > 0;
+        let others = self.tried.pairs().of(node).filter(has_any);
         let pairs = others.flat_map(|other| [(node, other), (other, node)]);
         let tried = pairs.filter(|(from, to)| self.tried.get(*from, *to).is_some());
         let tried: Vec<(usize, usize)> = tried.collect();

@@ -3,7 +3,7 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | [`matrix`] | a figure of each ordered pair; what is missing is known to be missing |
-//! | [`tiers`] | how far apart two nodes are, by the engine, Slurm's file, the subnet or the user |
+//! | [`tiers`] | how far apart two nodes are, by the launcher, Slurm's file, the subnet or the user |
 //! | [`scores`] | what a figure says of nodes: median polish, robust scores |
 //! | [`culprits`] | which nodes are named, and in which direction |
 //! | [`suspects`] | which pairs are measured again alone, beside a control set |
@@ -42,3 +42,5 @@ pub mod verdict;
 mod health_trial;
 #[cfg(test)]
 mod made_up;
+#[cfg(test)]
+mod sample_trial;

@@ -19,7 +19,7 @@ pub const MOST_PAIRS: usize = 32 * 31;
 /// A node, by its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    /// As the engine names it.
+    /// As the launcher names it.
     pub name: &'a str,
     /// Its switch or group.
     pub group: &'a str,

@@ -121,8 +121,8 @@ fn suspects(
     let mut taken = distinct(chosen.iter().copied());
     let named = (0..nodes.len()).filter(|&node| nodes[node].verdict.direction().is_some());
     for node in named {
-        let others = (0..tiers.nodes()).filter(|&other| other != node);
-        let pairs = others.map(|other| (node.min(other), node.max(other)));
+        let pairs = fit.rest.pairs().of(node);
+        let pairs = pairs.map(|other| (node.min(other), node.max(other)));
         let measured = |pair: &(usize, usize)| {
             both(*pair)
                 .iter()

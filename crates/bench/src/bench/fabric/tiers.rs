@@ -1,19 +1,31 @@
 //! How far apart the nodes of a pair are. Only pairs of one tier are compared with each other.
 //!
-//! One scale of distances, with several sources: the engine (`SLURM_TOPOLOGY_ADDR` of each node), Slurm's
+//! One scale of distances, with several sources: the launcher (`SLURM_TOPOLOGY_ADDR` of each node), Slurm's
 //! `topology.conf`, the output of `ibnetdiscover`, or a file of groups. A node that its source does not name is in no
 //! known place: its pairs are of the tier [`UNKNOWN`], which nothing is compared with. Without a source all pairs of
 //! different hosts are of one tier.
 
 mod files;
+mod hosts;
+mod lines;
+mod names;
+mod places;
 mod subnet;
 
-use std::collections::HashMap;
+use std::path::Path;
 
 use thiserror::Error;
 
-use crate::sorting::{distinct, sort_by_key};
+use crate::sorting::sort_by_key;
+use crate::time::between::HostPairs;
 use files::{Paths, groups, topology};
+use hosts::{NamedHosts, in_numbers};
+pub use lines::LinePlace;
+pub use names::meaning;
+use names::{name_of, nearness};
+#[cfg(test)]
+pub(super) use places::looked_up;
+use places::{Network, NodePlaces, numbered, pairs_of};
 use subnet::Subnet;
 
 /// The tier of pairs with a node that the source does not name.
@@ -23,10 +35,10 @@ pub const UNKNOWN: &str = "unknown";
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TierError {
     /// A malformed line.
-    #[error("line {line}: {reason}")]
+    #[error("{place}: {reason}")]
     Line {
-        /// From 1.
-        line: usize,
+        /// Where it is.
+        place: LinePlace,
         /// What is wrong with it, and what is allowed.
         reason: String,
     },
@@ -38,7 +50,7 @@ pub enum TierError {
 /// A rank's place in the network, as far as it is known by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The host, as the engine names it.
+    /// The host, as the launcher names it.
     pub host: String,
     /// The RDMA device and the number of its port.
     pub device: Option<(String, u32)>,
@@ -61,7 +73,7 @@ impl Endpoint {
 pub enum TierSource {
     /// Nowhere.
     Nothing,
-    /// The engine: `SLURM_TOPOLOGY_ADDR` by rank, such as `s0.s4.n7`.
+    /// The launcher: `SLURM_TOPOLOGY_ADDR` by rank, such as `s0.s4.n7`.
     Addresses(Vec<Option<String>>),
     /// A file.
     File(TierFile),
@@ -79,15 +91,16 @@ enum Content {
 }
 
 impl TierFile {
-    /// The text of Slurm's `topology.conf` or the output of `ibnetdiscover`, whichever it is by its content.
+    /// The text of Slurm's `topology.conf`, of which the files are read that it includes, or the output of
+    /// `ibnetdiscover`, whichever it is by its content.
     ///
     /// # Errors
     /// [`TierError`] for a text that is neither, or is malformed.
-    pub fn topology(text: &str) -> Result<Self, TierError> {
+    pub fn topology(text: &str, path: &Path) -> Result<Self, TierError> {
         if subnet::is_one(text) {
             return Ok(TierFile(Content::Subnet(Box::new(Subnet::read(text)?))));
         }
-        let paths = topology(text)?;
+        let paths = topology(text, path)?;
         Ok(TierFile(Content::Paths(paths, "topology.conf")))
     }
 
@@ -95,7 +108,7 @@ impl TierFile {
     ///
     /// # Errors
     /// [`TierError`] for a text that is malformed.
-    pub fn groups(text: &str) -> Result<Self, TierError> {
+    pub fn groups(text: &str, _: &Path) -> Result<Self, TierError> {
         Ok(TierFile(Content::Paths(groups(text)?, "--group")))
     }
 
@@ -118,17 +131,25 @@ impl TierFile {
     }
 }
 
-/// The tier of each pair of nodes.
+/// The tiers of the pairs of nodes. Those of pairs that are not measured are counted, not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiers {
-    nodes: usize,
-    /// By rows: a place in `names`.
-    of: Vec<u16>,
+    of_pairs: TierOfPairs,
     names: Vec<String>,
+    /// By node.
     groups: Vec<String>,
     /// The ranks that the source does not name.
     unknown: Vec<usize>,
     source: &'static str,
+}
+
+/// How the tier of a pair is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TierOfPairs {
+    /// By where both nodes are; with the distances of the tiers.
+    Placed(NodePlaces, Vec<u32>),
+    /// As results have it: by place of the pair, and that of all others.
+    Recorded(HostPairs, Vec<u16>, u16),
 }
 
 impl Tiers {
@@ -140,26 +161,28 @@ impl Tiers {
                 Self::on_one_level(ranks)
             }
             TierSource::Addresses(all) => {
-                let places = all.iter().map(|address| address.as_deref().map(of_address));
-                Self::of_places(ranks, places, between, &joined, "SLURM_TOPOLOGY_ADDR")
+                let paths = all.iter().map(|address| address.as_deref().map(of_address));
+                Self::in_tree(ranks, paths.collect(), "SLURM_TOPOLOGY_ADDR")
             }
             TierSource::File(TierFile(Content::Paths(paths, source))) => {
                 let named = NamedHosts::of(paths);
-                let places = ranks
+                let paths = ranks
                     .iter()
                     .map(|rank| named.get(&rank.as_ref()?.host).cloned());
-                Self::of_places(ranks, places, between, &joined, source)
+                Self::in_tree(ranks, paths.collect(), source)
             }
             TierSource::File(TierFile(Content::Subnet(subnet))) => {
                 let named = NamedHosts::of(subnet.by_host());
                 let places = ranks
                     .iter()
                     .map(|rank| subnet.switches_of(rank.as_ref()?, &named));
-                let places: Vec<_> = places.collect();
-                let distances = subnet.distances_between(places.iter().flatten());
-                let distance = |one: &Vec<usize>, other: &Vec<usize>| distances.of(one, other);
-                let group = |at: &Vec<usize>| subnet.name_of(at);
-                Self::of_places(ranks, places.into_iter(), distance, &group, "ibnetdiscover")
+                let places: Vec<Option<Vec<usize>>> = places.collect();
+                let (at, places) = numbered(&places);
+                let groups = places.iter().map(|switches| subnet.name_of(switches));
+                let groups: Vec<String> = groups.collect();
+                let distances = subnet.distances_between(places.iter().copied());
+                let network = Network::Switches(places.into_iter().cloned().collect(), distances);
+                Self::placed(ranks, (network, at), &groups, "ibnetdiscover")
             }
         }
     }
@@ -168,97 +191,65 @@ impl Tiers {
     pub fn of_paths(paths: &[Vec<String>], source: &'static str) -> Self {
         let ranks = (0..paths.len()).map(|node| Some(Endpoint::of_host(node.to_string())));
         let ranks: Vec<Option<Endpoint>> = ranks.collect();
-        let places = paths.iter().cloned().map(Some);
-        Self::of_places(&ranks, places, between, &joined, source)
+        Self::in_tree(&ranks, paths.iter().cloned().map(Some).collect(), source)
     }
 
     /// Without any source.
     fn on_one_level(ranks: &[Option<Endpoint>]) -> Self {
-        let places = ranks.iter().map(|_| Some(()));
-        Self::of_places(ranks, places, |_, _| FABRIC, &|_| String::new(), "nothing")
+        let at = vec![Some(0); ranks.len()];
+        let groups = [String::new()];
+        Self::placed(ranks, (Network::Unknown, at), &groups, "nothing")
     }
 
-    /// By the place of each rank in the network, of which many share one, and the distance of two places.
-    fn of_places<P: Ord>(
+    /// By the switches or groups above each rank.
+    fn in_tree(
         ranks: &[Option<Endpoint>],
-        places: impl Iterator<Item = Option<P>>,
-        distance: impl Fn(&P, &P) -> u32,
-        group: &dyn Fn(&P) -> String,
+        paths: Vec<Option<Vec<String>>>,
         source: &'static str,
     ) -> Self {
-        let places: Vec<Option<P>> = places.collect();
-        let distinct_places: Vec<&P> = distinct(places.iter().flatten()).into_iter().collect();
-        let at = |place: &Option<P>| {
-            let place = place.as_ref()?;
-            distinct_places.binary_search(&place).ok()
-        };
-        let at: Vec<Option<usize>> = places.iter().map(at).collect();
-        let count = distinct_places.len();
-        let between = (0..count * count)
-            .map(|pair| distance(distinct_places[pair / count], distinct_places[pair % count]));
-        let between: Vec<u32> = between.collect();
-        let mut numbers: HashMap<&str, usize> = HashMap::new();
-        let hosts = ranks.iter().map(|rank| {
-            let next = numbers.len();
-            let host = rank.as_ref()?.host.as_str();
-            Some(*numbers.entry(host).or_insert(next))
-        });
-        let hosts: Vec<Option<usize>> = hosts.collect();
-        let groups = at
-            .iter()
-            .map(|at| at.map_or(String::new(), |at| group(distinct_places[at])));
-        let unknown = (0..ranks.len()).filter(|rank| at[*rank].is_none() && ranks[*rank].is_some());
-        let distance = |one: usize, other: usize| match at[one].zip(at[other]) {
-            Some(_) if hosts[one] == hosts[other] => 0,
-            Some((one, other)) => between[one * count + other],
-            None => NOWHERE,
-        };
-        Self::by(groups.collect(), unknown.collect(), distance, source)
+        let (at, paths) = numbered(&paths);
+        let groups: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
+        Self::placed(ranks, (Network::tree(&paths), at), &groups, source)
     }
 
-    /// The tiers of nodes in groups, by any distance; those that occur, the nearest first.
-    fn by(
-        groups: Vec<String>,
-        unknown: Vec<usize>,
-        distance: impl Fn(usize, usize) -> u32,
+    /// By the place of each rank in a network, of which each has a name.
+    fn placed(
+        ranks: &[Option<Endpoint>],
+        (network, at): (Network, Vec<Option<usize>>),
+        names: &[String],
         source: &'static str,
     ) -> Self {
-        let nodes = groups.len();
-        let pairs = || (0..nodes).flat_map(|one| (0..nodes).map(move |other| (one, other)));
-        // Few distances occur, of which most pairs have the one before theirs.
-        let mut found: Vec<u32> = Vec::new();
-        for (one, other) in pairs().filter(|(one, other)| one != other) {
-            let distance = distance(one, other);
-            if found.last() != Some(&distance) {
-                match found.iter().position(|known| *known == distance) {
-                    Some(at) => {
-                        let last = found.len() - 1;
-                        found.swap(at, last);
-                    }
-                    None => found.push(distance),
-                }
-            }
-        }
-        found.sort_unstable();
-        let place = |distance: u32| found.binary_search(&distance).unwrap_or(0) as u16;
+        let unknown = (0..ranks.len()).filter(|rank| at[*rank].is_none() && ranks[*rank].is_some());
+        let unknown = unknown.collect();
+        let group = |at: &Option<usize>| at.map_or(String::new(), |at| names[at].clone());
+        let groups = at.iter().map(group).collect();
+        let hosts = ranks.iter().map(|rank| Some(rank.as_ref()?.host.as_str()));
+        let places = NodePlaces::new(network, at, hosts);
+        let distances: Vec<u32> = places.count().into_keys().collect();
         Tiers {
-            nodes,
-            of: pairs()
-                .map(|(one, other)| place(distance(one, other)))
+            names: distances
+                .iter()
+                .map(|distance| name_of(*distance))
                 .collect(),
-            names: found.iter().map(|distance| name_of(*distance)).collect(),
+            of_pairs: TierOfPairs::Placed(places, distances),
             groups,
             unknown,
             source,
         }
     }
 
-    /// Tiers that were told before, by name: of each pair, by rows, a place in `names`.
+    /// Tiers that were told before, by name: a place in `names` of each pair that was measured, by its place, and of all
+    /// others.
     ///
     /// # Panics
-    /// When there is not a place for each of both, or no name for a place.
-    pub fn of_names(groups: Vec<String>, names: &[String], of: &[u16]) -> Self {
-        assert_eq!(of.len(), groups.len() * groups.len());
+    /// When there are pairs of other nodes, not a place for each, or no name for a place.
+    pub fn of_names(
+        groups: Vec<String>,
+        names: &[String],
+        (pairs, of): (HostPairs, &[u16]),
+        others: u16,
+    ) -> Self {
+        assert_eq!((pairs.hosts(), pairs.places()), (groups.len(), of.len()));
         let mut order: Vec<usize> = (0..names.len()).collect();
         sort_by_key(&mut order, |place| {
             (nearness(&names[*place]), &names[*place])
@@ -267,9 +258,10 @@ impl Tiers {
         for (new, old) in order.iter().enumerate() {
             places[*old] = new as u16;
         }
+        let place = |old: u16| places[usize::from(old)];
+        let of = of.iter().map(|old| place(*old)).collect();
         Tiers {
-            nodes: groups.len(),
-            of: of.iter().map(|old| places[usize::from(*old)]).collect(),
+            of_pairs: TierOfPairs::Recorded(pairs, of, place(others)),
             names: order.iter().map(|old| names[*old].clone()).collect(),
             groups,
             unknown: Vec::new(),
@@ -279,17 +271,13 @@ impl Tiers {
 
     /// All pairs in one tier.
     pub fn one(nodes: usize) -> Self {
-        Self::by(
-            vec![String::new(); nodes],
-            Vec::new(),
-            |_, _| FABRIC,
-            "nothing",
-        )
+        let hosts = (0..nodes).map(|node| Some(Endpoint::of_host(node.to_string())));
+        Self::on_one_level(&hosts.collect::<Vec<_>>())
     }
 
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        self.nodes
+        self.groups.len()
     }
 
     /// How many tiers there are.
@@ -299,7 +287,16 @@ impl Tiers {
 
     /// The tier of a pair, from 0: the nearest first.
     pub fn of(&self, from: usize, to: usize) -> usize {
-        usize::from(self.of[from * self.nodes + to])
+        match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                let distance = places.distance(from, to);
+                distances.binary_search(&distance).unwrap_or(0)
+            }
+            TierOfPairs::Recorded(pairs, of, others) => {
+                let place = pairs.place(from, to);
+                usize::from(place.map_or(*others, |place| of[place]))
+            }
+        }
     }
 
     /// Its name: `same-host`, `leaf` (one switch or group), `up-1` (one level above, a pod), `up-2` and so on, `hops-3`
@@ -325,12 +322,22 @@ impl Tiers {
 
     /// The unordered pairs of each tier, the nearest first.
     pub fn pairs(&self) -> Vec<(&str, u64)> {
-        let mut counts = vec![0_u64; self.names.len()];
-        for from in 0..self.nodes {
-            for to in from + 1..self.nodes {
-                counts[self.of(from, to)] += 1;
+        let counts = match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                let counts = places.count();
+                let count = |distance| counts.get(distance).copied().unwrap_or(0);
+                distances.iter().map(count).collect()
             }
-        }
+            TierOfPairs::Recorded(pairs, _, others) => {
+                let mut counts = vec![0; self.names.len()];
+                for (from, to) in pairs.each().filter(|(from, to)| from < to) {
+                    counts[self.of(from, to)] += 1;
+                }
+                let recorded: u64 = counts.iter().sum();
+                counts[usize::from(*others)] += pairs_of(self.nodes() as u64) - recorded;
+                counts
+            }
+        };
         self.names.iter().map(String::as_str).zip(counts).collect()
     }
 
@@ -346,154 +353,43 @@ impl Tiers {
     }
 
     /// The tiers of some of the nodes.
-    pub fn of_nodes(&self, places: &[usize]) -> Tiers {
-        let pairs = places
-            .iter()
-            .flat_map(|&from| places.iter().map(move |&to| (from, to)));
+    pub fn of_nodes(&self, nodes: &[usize]) -> Tiers {
+        let of_pairs = match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                TierOfPairs::Placed(places.of_nodes(nodes), distances.clone())
+            }
+            TierOfPairs::Recorded(pairs, of, others) => {
+                let some = pairs.of_hosts(nodes);
+                let mut tiers = vec![*others; some.places()];
+                for (from, to) in some.each() {
+                    let here = some
+                        .place(from, to)
+                        .zip(pairs.place(nodes[from], nodes[to]));
+                    if let Some((here, there)) = here {
+                        tiers[here] = of[there];
+                    }
+                }
+                TierOfPairs::Recorded(some, tiers, *others)
+            }
+        };
+        let is_unknown = |node: &usize| self.unknown.binary_search(&nodes[*node]).is_ok();
         Tiers {
-            nodes: places.len(),
-            of: pairs.map(|(from, to)| self.of(from, to) as u16).collect(),
+            of_pairs,
             names: self.names.clone(),
-            groups: places
+            groups: nodes
                 .iter()
-                .map(|&node| self.groups[node].clone())
+                .map(|node| self.groups[*node].clone())
                 .collect(),
-            unknown: (0..places.len())
-                .filter(|place| self.unknown.contains(&places[*place]))
-                .collect(),
+            unknown: (0..nodes.len()).filter(is_unknown).collect(),
             source: self.source,
         }
     }
-}
-
-/// Nothing is above both.
-const APART: u32 = u32::MAX - 2;
-/// Without a source.
-const FABRIC: u32 = u32::MAX - 1;
-/// At least one has no place.
-const NOWHERE: u32 = u32::MAX;
-
-/// The name of a distance: 0 on one host, else one more than the links between the two switches, of which a level of a
-/// tree is two.
-fn name_of(distance: u32) -> String {
-    match distance {
-        0 => "same-host".to_owned(),
-        1 => "leaf".to_owned(),
-        APART => "apart".to_owned(),
-        FABRIC => "fabric".to_owned(),
-        NOWHERE => UNKNOWN.to_owned(),
-        more if more % 2 == 1 => format!("up-{}", more / 2),
-        more => format!("hops-{}", more - 1),
-    }
-}
-
-/// What the name of a tier means.
-pub fn meaning(name: &str) -> String {
-    match nearness(name) {
-        0 => "on one host".to_owned(),
-        1 => "at one switch, or in one group".to_owned(),
-        3 => "in one pod: one level above their switches".to_owned(),
-        APART => "without a switch or group in common".to_owned(),
-        FABRIC => "on different hosts".to_owned(),
-        NOWHERE => "at least one is not named: not judged".to_owned(),
-        more if more % 2 == 1 => format!("across pods: {} levels above their switches", more / 2),
-        more => format!("{} links between their switches", more - 1),
-    }
-}
-
-/// The distance that a name is of.
-fn nearness(name: &str) -> u32 {
-    let number = |unit: &str| name.strip_prefix(unit)?.parse::<u32>().ok();
-    match name {
-        "same-host" => 0,
-        "leaf" => 1,
-        "fabric" => FABRIC,
-        UNKNOWN => NOWHERE,
-        _ => {
-            let up = number("up-").map(|levels| levels.saturating_mul(2));
-            let links = up.or_else(|| number("hops-"));
-            links.map_or(APART, |links| links.saturating_add(1).min(APART))
-        }
-    }
-}
-
-/// The distance of two paths from the highest switch down.
-#[expect(clippy::ptr_arg, reason = "it is a function of places")]
-fn between(one: &Vec<String>, other: &Vec<String>) -> u32 {
-    let both = one.iter().zip(other);
-    let common = both.take_while(|(one, other)| one == other).count();
-    match common {
-        0 => APART,
-        common => 1 + (one.len() + other.len() - 2 * common) as u32,
-    }
-}
-
-#[expect(clippy::ptr_arg, reason = "it is a function of places")]
-fn joined(path: &Vec<String>) -> String {
-    path.join(".")
 }
 
 /// The switches in an address of Slurm, whose last part is the node.
 fn of_address(address: &str) -> Vec<String> {
     let mut parts: Vec<String> = address.split('.').map(str::to_owned).collect();
     parts.pop();
-    parts
-}
-
-/// Hosts by name: by the whole one, else ignoring case, and where one of both has no domain, without that of the other.
-struct NamedHosts<'a, T> {
-    whole: &'a HashMap<String, T>,
-    /// By the part before the first point, in lower case; more than one name is no name.
-    short: HashMap<String, Vec<&'a String>>,
-}
-
-impl<'a, T> NamedHosts<'a, T> {
-    fn of(whole: &'a HashMap<String, T>) -> Self {
-        let mut short: HashMap<String, Vec<&String>> = HashMap::new();
-        for name in whole.keys() {
-            short.entry(start_of(name)).or_default().push(name);
-        }
-        NamedHosts { whole, short }
-    }
-
-    fn name(&self, host: &str) -> Option<&'a String> {
-        if let Some((name, _)) = self.whole.get_key_value(host) {
-            return Some(name);
-        }
-        let is_same = |name: &str| {
-            let has_no_domain = !name.contains('.') || !host.contains('.');
-            has_no_domain || name.eq_ignore_ascii_case(host)
-        };
-        let all = self.short.get(&start_of(host))?;
-        match all.iter().filter(|name| is_same(name)).collect::<Vec<_>>()[..] {
-            [name] => Some(name),
-            _ => None,
-        }
-    }
-
-    fn get(&self, host: &str) -> Option<&'a T> {
-        self.whole.get(self.name(host)?)
-    }
-}
-
-/// The part before the first point, in lower case.
-fn start_of(host: &str) -> String {
-    let start = host.split('.').next().unwrap_or(host);
-    start.to_ascii_lowercase()
-}
-
-/// A name in parts, so that `n10` is behind `n9`.
-fn in_numbers(name: &str) -> Vec<(String, u64)> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let digit = rest.find(|letter: char| letter.is_ascii_digit());
-        let (text, behind) = rest.split_at(digit.unwrap_or(rest.len()));
-        let end = behind.find(|letter: char| !letter.is_ascii_digit());
-        let (number, behind) = behind.split_at(end.unwrap_or(behind.len()));
-        parts.push((text.to_owned(), number.parse().unwrap_or(u64::MAX)));
-        rest = behind;
-    }
     parts
 }
 

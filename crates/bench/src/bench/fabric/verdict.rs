@@ -133,6 +133,7 @@ mod tests {
     use crate::bench::fabric::matrix::ordered_pairs;
     use crate::bench::fabric::scores::polish;
     use crate::bench::fabric::tiers::UNKNOWN;
+    use crate::time::between::HostPairs;
 
     #[test]
     fn a_slow_pair_is_told_from_one_that_is_slow_beside_others() {
@@ -189,7 +190,12 @@ mod tests {
         });
         let names = ["leaf", "up-1", UNKNOWN].map(str::to_owned);
         let groups = (0..8).map(|node| known.group(node).to_owned());
-        let tiers = Tiers::of_names(groups.collect(), &names, &of.collect::<Vec<_>>());
+        let tiers = Tiers::of_names(
+            groups.collect(),
+            &names,
+            (HostPairs::all(8), &of.collect::<Vec<_>>()),
+            0,
+        );
         let fit = polish(&figure, &tiers);
         let judge = PairJudge::new(&fit, &tiers, None, 0.0);
         assert_eq!(judge.of(0, 3), PairVerdict::NotJudged);
@@ -217,7 +223,12 @@ mod tests {
         figure.set(5, 2, 9e6);
         let of = (0..64).map(|pair| u16::from([(2, 5), (5, 2)].contains(&(pair / 8, pair % 8))));
         let names = ["leaf", "up-1"].map(str::to_owned);
-        let tiers = Tiers::of_names(vec![String::new(); 8], &names, &of.collect::<Vec<_>>());
+        let tiers = Tiers::of_names(
+            vec![String::new(); 8],
+            &names,
+            (HostPairs::all(8), &of.collect::<Vec<_>>()),
+            0,
+        );
         let fit = polish(&figure, &tiers);
         assert_eq!(fit.small_tiers, [1]);
         let judge = PairJudge::new(&fit, &tiers, None, 0.0);

@@ -52,6 +52,33 @@ impl HostPairs {
         }
     }
 
+    /// All pairs if these are at least half of them, else these, in both directions.
+    ///
+    /// # Panics
+    /// As [`some`](Self::some).
+    pub fn most_or_some(hosts: usize, pairs: &[(usize, usize)]) -> Self {
+        match 2 * pairs.len() >= hosts * hosts.saturating_sub(1) {
+            true => HostPairs::all(hosts),
+            false => HostPairs::some(hosts, pairs.iter().copied()),
+        }
+    }
+
+    /// The pairs among some of the hosts: the number of each is its place in `hosts`.
+    pub fn of_hosts(&self, hosts: &[usize]) -> Self {
+        if self.some.is_none() {
+            return HostPairs::all(hosts.len());
+        }
+        let mut numbers = vec![None; self.hosts];
+        for (number, host) in hosts.iter().enumerate() {
+            numbers[*host] = Some(number);
+        }
+        let pairs = hosts.iter().enumerate().flat_map(|(number, host)| {
+            let others = self.of(*host).filter_map(|other| numbers[other]);
+            others.map(move |other| (number, other))
+        });
+        HostPairs::some(hosts.len(), pairs)
+    }
+
     /// How many hosts there are.
     pub fn hosts(&self) -> usize {
         self.hosts
@@ -124,5 +151,19 @@ mod tests {
         assert_eq!(some.of(3).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(all.of(3).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(HostPairs::some(3, []).places(), 0);
+    }
+
+    #[test]
+    fn pairs_among_some_hosts_have_their_new_numbers() {
+        let some = HostPairs::some(5, [(4, 0), (1, 2), (4, 2), (3, 0)]);
+        let pairs = |of: &HostPairs| of.each().collect::<Vec<_>>();
+        let of_three = some.of_hosts(&[4, 2, 0]);
+        assert_eq!(pairs(&of_three), [(0, 1), (0, 2), (1, 0), (2, 0)]);
+        assert_eq!(of_three.places(), 4);
+        assert_eq!(HostPairs::all(5).of_hosts(&[4, 2]), HostPairs::all(2));
+        let most = [(0, 1), (1, 0), (2, 0)];
+        assert_eq!(HostPairs::most_or_some(3, &most), HostPairs::all(3));
+        let few = HostPairs::most_or_some(3, &most[..2]);
+        assert_eq!(few, HostPairs::some(3, [(0, 1)]));
     }
 }

@@ -13,13 +13,13 @@ pub const PAIRS: &str = "pairs.csv";
 pub const NODES: &str = "nodes.csv";
 /// A row for each rule and what it judges, of a run that is judged by rules.
 pub const RULES: &str = "rules.csv";
-/// The ranks with their nodes and devices, the engine and the schedule.
+/// The ranks with their nodes and devices, the launcher and the schedule.
 pub const FABRIC: &str = "fabric.json";
 
 columns! {
     /// Which pair it is.
     PAIR;
-    FROM = setting("from", "the node that sends, as the engine names it, with the place on it where it has several ranks");
+    FROM = setting("from", "the node that sends, as the launcher names it, with the place on it where it has several ranks");
     TO = setting("to", "the node that receives");
     FROM_RANK = setting("from_rank", "the rank that sends").whole();
     TO_RANK = setting("to_rank", "the rank that receives").whole();
@@ -109,7 +109,7 @@ pub mod node {
     columns! {
         /// A node.
         NODE;
-        NAME = label("node", "the node, as the engine names it, with the place on it where it has several ranks");
+        NAME = label("node", "the node, as the launcher names it, with the place on it where it has several ranks");
         RANK = label("rank", "its rank").data(Data::Whole);
         GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");

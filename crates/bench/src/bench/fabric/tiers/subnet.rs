@@ -9,8 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use super::files::wrong;
-use super::{APART, Endpoint, NamedHosts, TierError};
+use super::hosts::NamedHosts;
+use super::lines::wrong;
+use super::names::APART;
+use super::{Endpoint, TierError};
 use crate::sorting::distinct;
 
 /// Lines that say nothing of links begin so.
@@ -213,6 +215,7 @@ impl Subnet {
 }
 
 /// The links from some switches to all.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct LinkDistances(HashMap<usize, Vec<u32>>);
 
 impl LinkDistances {

@@ -14,7 +14,7 @@ fn of_first(tiers: &Tiers) -> Vec<&str> {
 }
 
 fn topology(text: &str) -> TierSource {
-    TierSource::File(TierFile::topology(text).unwrap())
+    TierSource::File(TierFile::topology(text, Path::new("")).unwrap())
 }
 
 /// Printed by `ibnetdiscover` 44.0 of a subnet that `ibsim` 0.10 simulated: two pods of two leaves and two spines, and a
@@ -35,7 +35,7 @@ fn all_sources_have_one_scale() {
         (topology(IBSIM), "ibnetdiscover"),
         (topology(CONF), "topology.conf"),
         (
-            TierSource::File(TierFile::groups(GROUPS).unwrap()),
+            TierSource::File(TierFile::groups(GROUPS, Path::new("")).unwrap()),
             "--group",
         ),
     ] {
@@ -159,7 +159,7 @@ fn tiers_of_results_are_the_nearest_first_again() {
     ]
     .map(str::to_owned);
     let of = [6, 0, 3, 2, 6, 1, 5, 4, 6];
-    let tiers = Tiers::of_names(vec!["g".to_owned(); 3], &names, &of);
+    let tiers = Tiers::of_names(vec!["g".to_owned(); 3], &names, (HostPairs::all(3), &of), 0);
     assert_eq!(of_first(&tiers), ["apart", "leaf"]);
     let sorted: Vec<&str> = (0..7).map(|tier| tiers.name(tier)).collect();
     assert_eq!(
@@ -244,7 +244,9 @@ fn a_malformed_file_is_refused_with_its_line_and_what_is_allowed() {
         ),
         (&IBSIM[..cut], [&cut_line, "Ca PORTS"]),
     ] {
-        let error = TierFile::topology(text).unwrap_err().to_string();
+        let error = TierFile::topology(text, Path::new(""))
+            .unwrap_err()
+            .to_string();
         for expected in expected {
             assert!(error.contains(expected), "{expected}: {error}");
         }
@@ -257,14 +259,17 @@ fn a_malformed_file_is_refused_with_its_line_and_what_is_allowed() {
         ("a b\na c\n", "line 2: a is in another group already"),
         ("# a b\n", "names no node"),
     ] {
-        let error = TierFile::groups(text).unwrap_err().to_string();
+        let error = TierFile::groups(text, Path::new(""))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(expected), "{expected}: {error}");
     }
 }
 
 #[test]
 fn names_are_compared_without_case_and_one_without_a_domain_is_any() {
-    let file = TierFile::groups("N1.rack1 a\nn1.rack2 b\nn2.rack1 c\nn3 d\n").unwrap();
+    let file =
+        TierFile::groups("N1.rack1 a\nn1.rack2 b\nn2.rack1 c\nn3 d\n", Path::new("")).unwrap();
     let group = |host: &str| {
         let tiers = Tiers::of_ranks(&ranks(host), &TierSource::File(file.clone()));
         tiers.group(0).to_owned()
@@ -293,7 +298,7 @@ fn lines_and_descriptions_of_other_kinds_name_no_host() {
     let text = text.replace("n7 mlx5_0", "Mellanox Technologies Aggregation Node");
     let text = text.replace("n8 mlx5_0", "localhost mlx5_0");
     let text = text.replace("\"leaf2\" base", "\"leaf1\" base");
-    let file = TierFile::topology(&text).unwrap();
+    let file = TierFile::topology(&text, Path::new("")).unwrap();
     assert_eq!(file.hosts().join(" "), "n1 n2 n3 n4 n5 n6");
     let tiers = Tiers::of_ranks(&ranks("n1 n3"), &TierSource::File(file));
     assert_eq!(tiers.group(0), "leaf1 S-0000000000200000");
@@ -310,6 +315,6 @@ fn leaves_of_unequal_depth_are_as_far_apart_as_there_are_links() {
 
 #[test]
 fn hosts_are_in_the_order_of_their_numbers() {
-    let file = TierFile::groups("n[8-11] a\nr2n1 a\nr10n1 a\nlogin b\n").unwrap();
+    let file = TierFile::groups("n[8-11] a\nr2n1 a\nr10n1 a\nlogin b\n", Path::new("")).unwrap();
     assert_eq!(file.hosts().join(" "), "login n8 n9 n10 n11 r2n1 r10n1");
 }
