@@ -84,7 +84,7 @@ impl Detector {
         let series = self.series as f64;
         let (scan, null) = self.of_length(values.len());
         let mut found: Vec<(usize, f64)> = Vec::new();
-        let mut parts: Vec<Range<usize>> = vec![0..values.len()];
+        let mut parts: Vec<Range<usize>> = std::iter::once(0..values.len()).collect();
         while let Some(part) = parts.pop() {
             let Some(largest) = scan.largest(values, &part) else {
                 continue;

@@ -21,6 +21,8 @@ struct Variation {
     rounds: usize,
     /// From one run to the next.
     of_runs: f64,
+    /// How much of the deviation of a run is that of the run before it.
+    lag: f64,
     /// One of so many runs is that share higher: a neighbour, a slow boot.
     wild: Option<(usize, f64)>,
 }
@@ -29,6 +31,7 @@ const ROUNDS: Variation = Variation {
     of_rounds: 0.02,
     rounds: 5,
     of_runs: 0.0,
+    lag: 0.0,
     wild: None,
 };
 const BOTH: Variation = Variation {
@@ -40,24 +43,29 @@ const RUNS: Variation = Variation {
     of_runs: 0.02,
     ..ROUNDS
 };
+const CORRELATED: Variation = Variation { lag: 0.5, ..RUNS };
 const WILD: Variation = Variation {
     wild: Some((10, 0.3)),
     ..ROUNDS
 };
 
-/// The figures of a run, as logarithms.
-fn run(variation: Variation, noise: &mut Noise) -> [f64; FIGURES] {
+/// The figures of a run, as logarithms; `of_run` has what runs differ by.
+fn run(variation: Variation, of_run: &mut [f64; FIGURES], noise: &mut Noise) -> [f64; FIGURES] {
     let common = noise.normal();
     let wild = match variation.wild {
         Some((of, share)) if noise.below(of) == 0 => share * noise.share(),
         _ => 0.0,
     };
-    std::array::from_fn(|_| {
+    let Variation { lag, of_runs, .. } = variation;
+    for own in of_run.iter_mut() {
         // Half of the variance is common to the figures of a run.
-        let of_run = variation.of_runs * (common + noise.normal()) / 2.0_f64.sqrt();
+        let new = of_runs * (common + noise.normal()) / 2.0_f64.sqrt();
+        *own = lag * *own + (1.0 - lag * lag).sqrt() * new;
+    }
+    of_run.map(|own| {
         let rounds = (0..variation.rounds).map(|_| variation.of_rounds * noise.normal());
         let rounds: Vec<f64> = rounds.collect();
-        of_run + wild + median_of(&rounds).unwrap_or_default()
+        own + wild + median_of(&rounds).unwrap_or_default()
     })
 }
 
@@ -69,8 +77,10 @@ fn series(
     noise: &mut Noise,
 ) -> [Vec<f64>; FIGURES] {
     let mut figures: [Vec<f64>; FIGURES] = Default::default();
+    let mut of_run = [0.0; FIGURES];
     for number in 0..runs {
-        for (figure, value) in figures.iter_mut().zip(run(variation, noise)) {
+        let values = run(variation, &mut of_run, noise);
+        for (figure, value) in figures.iter_mut().zip(values) {
             figure.push(value);
         }
         if step.is_some_and(|step| number >= step) {
@@ -147,7 +157,7 @@ fn row(what: &str, runs: usize, found: &Found) -> String {
         others,
     } = found;
     format!(
-        "| {what} | {runs} | {:.1} % of {without} | {:.1} % | {:.1} % of {with} | {:.1} % | {:.1} | {:.1} % |",
+        "| {what} | {runs} | {:.1} % of {without} | {:.1} % | {:.1} % of {with} | {:.1} % | {:.1} | {:.1} |",
         percent(*false_alarms, *without),
         percent(*any, *with),
         percent(*near, *with),
@@ -177,18 +187,17 @@ fn the_table_of_error_rates() {
         ("rounds 2 %, runs 1 %", BOTH),
         ("runs 2 %", RUNS),
         ("rounds 2 %, one of 10 runs up to 30 % higher", WILD),
+        ("runs 2 %, half of it that of the run before", CORRELATED),
     ] {
         for runs in [15, 30, 60] {
             let found = attempt(runs, variation, [5_000, 1_000]);
             println!("{}", row(what, runs, &found));
-            assert!(
-                percent(found.false_alarms, found.without) <= 5.0,
-                "{found:?}"
-            );
+            let rate = percent(found.false_alarms, found.without);
+            assert!(rate <= 5.0 || variation.lag > 0.0, "{found:?}");
             // Of 15 runs a quarter is too few; where whole runs vary by 2 %, least squares place 93 % within one run.
-            if runs >= 30 && variation.of_runs <= 0.01 && variation.wild.is_none() {
-                assert!(percent(found.steps[1], found.with) >= 95.0, "{found:?}");
-            }
+            let is_expected = runs >= 30 && variation.of_runs <= 0.01 && variation.wild.is_none();
+            let near = percent(found.steps[1], found.with);
+            assert!(near >= 95.0 || !is_expected, "{found:?}");
         }
     }
 }
