@@ -61,6 +61,9 @@ pub(super) struct StoredPoint {
     pub(super) values: Vec<(Figure, RunValue)>,
 }
 
+/// Of what percentiles are usual.
+const LATENCY: &str = "latency";
+
 /// Names and texts of settings.
 pub(super) type Settings = Vec<(&'static str, String)>;
 
@@ -273,10 +276,14 @@ fn stored(point: &Point, figures: &[Figure], asked: &Asked<'_>) -> StoredPoint {
     }
 }
 
-/// The usual percentiles of the first distribution that was measured, and all that is no percentile but losses.
+/// The usual percentiles of the latency, or of the first distribution that was measured in its place, and all that is no
+/// percentile but losses.
 fn usual(measured: Vec<(Figure, RunValue)>) -> Vec<(Figure, RunValue)> {
     let is_percentile = |figure: &Figure| matches!(figure.kind, Kind::Percentile(_));
-    let first = measured.iter().find(|(figure, _)| is_percentile(figure));
+    let is_latency =
+        |(figure, _): &&(Figure, RunValue)| is_percentile(figure) && figure.scope == LATENCY;
+    let latency = measured.iter().find(is_latency);
+    let first = latency.or_else(|| measured.iter().find(|(figure, _)| is_percentile(figure)));
     let scope = first.map(|(figure, _)| figure.scope.clone());
     let is_usual = |(figure, _): &(Figure, RunValue)| match figure.kind {
         Kind::Percentile(percent) => {
