@@ -115,21 +115,21 @@ fn changes(history: &History) -> Sheet {
     let row = |(judged, found): (&JudgedSeries, &super::found::FoundChange)| {
         let run = history.run_at(judged, found.change.at);
         [
-            date(&run.started_at),
-            printable_path(&run.folder),
-            judged.series.in_words(),
             judged.series.figure_in_words().to_owned(),
             shift(found),
+            printable_path(&run.folder),
+            judged.series.in_words(),
+            date(&run.started_at),
             interval(found),
             certainty(found),
         ]
     };
     let columns = [
-        "date",
-        "from run",
-        "point",
         "figure",
         "change",
+        "from run",
+        "point",
+        "date",
         "interval",
         "certainty",
     ];

@@ -81,7 +81,8 @@ pub(super) fn answer(history: &History) -> Vec<String> {
     }
     let more = history.changes().count().saturating_sub(MOST_NAMED);
     if more > 0 {
-        lines.push(format!("and {more} more changes"));
+        let what = if more == 1 { "change" } else { "changes" };
+        lines.push(format!("and {more} more {what}, see below"));
     }
     if not_judged > 0 {
         let text = format!(
