@@ -195,11 +195,13 @@ fn series_table(history: &History, blocks: &[char; 8]) -> Table {
         Column::text("verdict").first(),
         Column::text("course").first(),
     ]);
+    let is_of_one = |pair: &[JudgedSeries]| pair[0].series.settings == pair[1].series.settings;
+    let has_several = history.series.windows(2).any(is_of_one);
     let mut last = None;
     for judged in &history.series {
         let series = &judged.series;
         let point = (series.schema.benchmark, &series.machine, &series.point);
-        if last.is_some_and(|last| last != point) {
+        if has_several && last.is_some_and(|last| last != point) {
             table.separator();
         }
         last = Some(point);
