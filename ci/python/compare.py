@@ -48,7 +48,7 @@ def add_all():
     """Fills the table, in the order in which all are run: those on this machine first."""
     for module in (
         "cargo", "scale", "clock", "estimates", "big", "memory", "cores", "queues", "ranks", "latency", "nodes", "equals",
-        "health",
+        "health", "history",
     ):
         importlib.import_module(module)
 

@@ -30,6 +30,20 @@ Examples:
 Exit codes: 0 no rule is broken; 1 files of results are damaged or cannot be read; 2 bad input;
 3 a node, pair or tier breaks a rule.";
 
+pub(crate) const HISTORY: &str = "\
+Examples:
+  hcabench history results
+      Each figure of the runs below the folder results, in the order of time, with its changes
+  hcabench history results --out history.html
+      The same as a page with a plot of each figure
+  hcabench history results --figures p50,throughput --since 2026-11-01 --fail-on-change
+      A gate: exit code 3 if a median or a throughput changed since the first of November
+
+Label runs to see the label that a change came with: HCABENCH_LABEL=$(git rev-parse HEAD) hcabench queue
+
+Exit codes: 0 judged; 1 files of results are damaged or cannot be read; 2 bad input;
+3 a figure changed, with --fail-on-change.";
+
 pub(crate) const CLOCK: &str = "\
 Examples:
   hcabench clock --duration 10s

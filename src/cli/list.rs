@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
 }
 
 /// Whether a folder has a run, damaged or not. Other programs have a settings.json or a summary.csv, too.
-fn is_one(folder: &Path) -> bool {
+pub(super) fn is_one(folder: &Path) -> bool {
     let is_readable = || match Run::salvage(folder) {
         Ok(_) => true,
         Err(error) => matches!(

@@ -2,7 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
 //! `hcabench clock --fail-above`, `hcabench fabric --fail-above`, `--max-outliers` or `--baseline`, or `hcabench compare
-//! --max-regression` is broken. Of `hcabench health` it is a rule.
+//! --max-regression` is broken. Of `hcabench health` it is a rule, of `hcabench history --fail-on-change` a change.
 
 mod baseline;
 mod below;
@@ -13,6 +13,7 @@ mod examples;
 mod fabric;
 mod hca;
 mod health;
+mod history;
 mod host;
 mod list;
 mod memory;
@@ -118,6 +119,10 @@ enum Command {
     /// code 3 if one is failing
     #[command(after_help = examples::HEALTH)]
     Health(health::HealthArguments),
+    /// Show figures of runs in the order of time: at which run each changed, by how much, how certain it is, and what
+    /// changed in settings.json then; exit code 3 with --fail-on-change
+    #[command(after_help = examples::HISTORY)]
+    History(history::HistoryArguments),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
     #[command(after_help = examples::LIST)]
     List(list::ListArguments),
@@ -180,7 +185,8 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (
         3,
         "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, hcabench \
-         compare --max-regression, or a rule of hcabench health is broken",
+         compare --max-regression, or a rule of hcabench health is broken; a figure changed, with hcabench history \
+         --fail-on-change",
     ),
 ];
 
@@ -278,6 +284,7 @@ fn run(line: &CommandLine) -> anyhow::Result<u8> {
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
         Some(Command::Health(arguments)) => health::run(arguments),
+        Some(Command::History(arguments)) => history::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => figures::run(arguments),

@@ -14,8 +14,9 @@ use crate::results::text::printable;
 use crate::results::{durable, json};
 
 /// Options that belong to one call and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 13] = [
+const OF_ONE_RUN: [(&str, bool); 14] = [
     ("out", true),
+    ("label", true),
     ("force", false),
     ("resume", true),
     ("config", true),
@@ -32,7 +33,7 @@ const OF_ONE_RUN: [(&str, bool); 13] = [
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may accompany
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 16] = [
+const BESIDE_RESUME: [(&str, bool); 17] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
@@ -43,6 +44,7 @@ const BESIDE_RESUME: [(&str, bool); 16] = [
     ("budget", true),
     ("rounds", true),
     ("order-seed", true),
+    ("label", true),
     ("rank", true),
     ("ranks", true),
     ("rendezvous", true),

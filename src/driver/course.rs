@@ -110,6 +110,7 @@ impl SweepRun {
             document: Document {
                 command_line: earlier.document.command_line,
                 started_at: earlier.document.started_at,
+                label: document.label.clone().or(earlier.document.label),
                 ..document
             },
             resumed: true,

@@ -30,6 +30,7 @@ mod fabric_results;
 mod find_rate;
 mod findings_command;
 mod health_command;
+mod history;
 mod launchers;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]

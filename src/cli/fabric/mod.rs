@@ -205,6 +205,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         ("--until-round", sweep.until_round.is_some(), not_here),
         ("--budget", sweep.budget.is_some(), not_here),
         ("--order-seed", sweep.order_seed.is_some(), not_here),
+        ("--label", sweep.label.is_some(), "it is not recorded"),
         (
             "--json",
             output.json && !sweep.dry_run,

@@ -118,6 +118,7 @@ fn settings(count: u32) -> Document {
         benchmark: hca::SCHEMA.benchmark.to_owned(),
         command_line: vec!["hcabench".to_owned()],
         started_at: moment(SystemTime::UNIX_EPOCH),
+        label: None,
         status: schema::INCOMPLETE.to_owned(),
         failure: None,
         point: None,
