@@ -90,7 +90,8 @@ pub(crate) fn run(arguments: &BaselineArguments) -> anyhow::Result<u8> {
     let [schedule, settings] = PARTS.map(|part| stored[0].2.document()[part].clone());
     let runs = stored.iter().map(run).collect();
     let parts = of_runs(&Vec::from_iter(&figures));
-    let baseline = document(parts, runs, [schedule, settings]);
+    let mut baseline = document(parts, runs, [schedule, settings]);
+    baseline.tier_source = stored[0].2.document()["tiers"]["source"].clone();
     let out = &arguments.out;
     json::write(out, &baseline).with_context(|| format!("--out {}", out.display()))?;
     if !arguments.quiet {
@@ -236,6 +237,7 @@ fn document(
         settings,
         schedule,
         tiers,
+        tier_source: Value::Null,
         nodes,
         of_all_nodes,
     }

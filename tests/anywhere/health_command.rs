@@ -1,6 +1,7 @@
 //! `hcabench baseline` and `hcabench health`, on made-up fabrics.
 
 mod baselines;
+mod drain;
 
 use std::fs;
 use std::path::Path;

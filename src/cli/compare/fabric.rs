@@ -386,8 +386,9 @@ fn ports(document: &Value) -> BTreeMap<&str, String> {
 
 impl Side {
     fn of(fabric: Fabric, columns: &[Column]) -> Result<Self, ReadError> {
-        let mut rounds: Vec<BTreeMap<u32, Vec<(usize, usize, f64)>>> =
-            vec![BTreeMap::new(); columns.len()];
+        /// The figures of all pairs of each round.
+        type Rounds = BTreeMap<u32, Vec<(usize, usize, f64)>>;
+        let mut rounds: Vec<Rounds> = vec![BTreeMap::new(); columns.len()];
         fabric.rounds(columns, |round, [from, to], figure, value| {
             let of_round = rounds[figure].entry(round).or_default();
             of_round.push((from, to, value));

@@ -23,7 +23,7 @@ use crate::launch::schedule::{Pair, Schedule};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
-use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
+use crate::results::schema::fabric::{self as columns, FABRIC, NODES, PAIRS, RULES, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;

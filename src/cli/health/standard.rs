@@ -126,6 +126,16 @@ impl Standard {
             return Err(reason);
         }
         if let Some(baseline) = &self.baseline {
+            let source = &run.fabric.document()["tiers"]["source"];
+            let both = [source, &baseline.tier_source].map(Value::as_str);
+            if let [Some(own), Some(base)] = both
+                && own != base
+            {
+                return Err(format!(
+                    "its tiers are by {own}, and those of the baseline by {base}: make a baseline with the same \
+                     --topology or --group"
+                ));
+            }
             let tiers = (0..run.figures.tiers.count()).map(|tier| run.figures.tiers.name(tier));
             let tiers: Vec<&str> = tiers.collect();
             if !tiers.iter().any(|tier| baseline.tiers.contains_key(*tier)) {

@@ -240,6 +240,7 @@ pub(super) fn baseline_of(runs: &[RunFigures]) -> Baseline {
         settings: serde_json::Value::Null,
         schedule: serde_json::Value::Null,
         tiers,
+        tier_source: serde_json::Value::Null,
         nodes,
         of_all_nodes,
     }
