@@ -37,7 +37,7 @@ impl Sample {
         order
     }
 
-    /// So many of all rounds, in order.
+    /// `count` of all rounds, in order.
     pub(super) fn rounds(self, all: u32, count: usize) -> Vec<u32> {
         let mut rounds: Vec<u32> = (0..all).collect();
         shuffle(&mut rounds, &mut SplitMix64::new(self.seed));
