@@ -334,7 +334,8 @@ pub(crate) fn arguments_of(
 ) -> Result<Vec<OsString>, String> {
     let mut found = Vec::new();
     for (key, value) in table {
-        let known = option_of(options, key).filter(|_| !is_of_one_run(key) || key == "out");
+        let known = option_of(options, key)
+            .filter(|_| !is_of_one_run(key) || ["out", "label"].contains(&&**key));
         let known =
             known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
         // Of an option that may be repeated, each time that it is given.

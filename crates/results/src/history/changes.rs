@@ -101,20 +101,22 @@ impl Detector {
     }
 }
 
-/// Each change, placed between those next to it.
+/// Each change, placed between the one before it, which is placed, and the next one: the places are in order, with a
+/// level between two of them.
 fn placed(values: &[f64], found: &[(usize, f64)]) -> Vec<Change> {
-    let place_of = |(number, (near, p)): (usize, &(usize, f64))| {
-        let start = number.checked_sub(1).map_or(0, |before| found[before].0);
+    let mut all: Vec<Change> = Vec::new();
+    for (number, (near, p)) in found.iter().enumerate() {
+        let start = all.last().map_or(0, |before| before.at);
         let end = found.get(number + 1).map_or(values.len(), |after| after.0);
         let here = place(&values[start..end], near - start);
-        Change {
+        all.push(Change {
             at: start + here.at,
             from: start + here.from,
             to: start + here.to,
             p: *p,
-        }
-    };
-    found.iter().enumerate().map(place_of).collect()
+        });
+    }
+    all
 }
 
 #[cfg(test)]
@@ -144,6 +146,26 @@ mod tests {
         let places: Vec<usize> = found.iter().map(|it| it.at).collect();
         assert_eq!(places, [12, 24]);
         assert_eq!(detector.changes(&series(&[(30, 0.0)], 3)), []);
+    }
+
+    #[test]
+    fn changes_of_waves_and_saws_are_in_order_with_a_level_between_them() {
+        let wave = |run: usize| (run as f64 * 0.3).sin() * 10.0;
+        let saw = |run: usize| (run % 17) as f64;
+        let mut several = 0;
+        for (form, runs) in [wave as fn(usize) -> f64, saw]
+            .into_iter()
+            .flat_map(|form| (20..100).map(move |runs| (form, runs)))
+        {
+            let values: Vec<f64> = (0..runs).map(form).collect();
+            let found = Detector::new(3).changes(&values);
+            several += usize::from(found.len() > 1);
+            let ends = [0].into_iter().chain(found.iter().map(|it| it.at));
+            let ends: Vec<usize> = ends.chain([runs]).collect();
+            let is_apart = |it: &[usize]| it[0] + super::super::LEAST_RUNS <= it[1];
+            assert!(ends.windows(2).all(is_apart), "{ends:?}");
+        }
+        assert!(several > 20, "{several}");
     }
 
     #[test]
