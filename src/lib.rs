@@ -7,7 +7,7 @@
 //! | crate | modules | may use |
 //! | --- | --- | --- |
 //! | platform | [`time`], [`buffer`], [`host`], [`pacing`] | each other; nothing of RDMA |
-//! | results | [`stats`], [`results`], [`compare`], [`plot`], [`page`] | data and schemas; no benchmark |
+//! | results | [`stats`], [`results`], [`compare`], [`history`], [`plot`], [`page`] | data and schemas; no benchmark |
 //! | rdma | `rdma::verbs`, then `rdma::cm` | platform |
 //! | queues | [`queues`] | platform |
 //! | rig | [`rig`], [`between`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
@@ -34,7 +34,7 @@ pub use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 pub use hcabench_rdma as rdma;
 use hcabench_results::sorting;
-pub use hcabench_results::{compare, page, plot, results, stats};
+pub use hcabench_results::{compare, history, page, plot, results, stats};
 pub use hcabench_rig::{between, generators, launch, node, rig};
 
 #[cfg(test)]

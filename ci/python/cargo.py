@@ -77,6 +77,21 @@ def check_signals():
     return True
 
 
+@compare.measurement("10,000 hostile connections disturb no run of serve, get no answer and take no memory",
+                     cases=(10_000, compare.whole(100, 1_000_000), "how many connections"))
+def strangers(cases):
+    """Has a hostile client connect CASES times to `hcabench serve` while `node --type udp --peer` measures with it over
+    the loopback, 300 connections at a time: garbage, half-open and slow connections, oversized and truncated frames,
+    wrong secrets, none, and a genuine connection replayed, as it was and changed; then a twentieth as many with the
+    right secret and lies in the lines of a genuine run. Prints for each kind how many got an answer and how many hung,
+    the memory of serve, and what arrived in each round. Exit code 1 unless none did, all rounds are whole, and serve
+    took at most 64 MiB more (256 MiB with the right secret). Takes about three minutes.
+    """
+    tested("cargo", "test", "--locked", "--test", "anywhere", "--", "--test-threads=1", "--nocapture", "strangers::",
+           seconds=None, HCABENCH_STRANGERS=str(cases))
+    return True
+
+
 def test_program(count):
     """Builds the tests of the SoftRoCE machine, one of which takes the count of what it does; the options of ci/vm."""
     messages = compare.build("cargo", "test", "--locked", "--test", "softroce", "--no-run", JSON)

@@ -47,7 +47,8 @@ def measurement(shows, setup="run", program=True, machine=None, folder=None, **o
 def add_all():
     """Fills the table, in the order in which all are run: those on this machine first."""
     for module in (
-        "cargo", "clock", "estimates", "big", "memory", "cores", "queues", "ranks", "latency", "nodes", "equals",
+        "cargo", "scale", "clock", "estimates", "big", "memory", "cores", "queues", "ranks", "latency", "nodes", "equals",
+        "health", "history",
     ):
         importlib.import_module(module)
 

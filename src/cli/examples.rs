@@ -9,6 +9,41 @@ Examples:
   hcabench --service rc --poll busy,event --burst 500 --pause 200us --rounds 8 --out sweep
       The runs to compare busy polling with events: hcabench compare sweep --by poll_recv";
 
+pub(crate) const BASELINE: &str = "\
+Examples:
+  hcabench baseline runs/monday runs/tuesday runs/wednesday --out baseline.json
+      Three runs of three days, as what is usual: five to ten show more
+  hcabench fabric --ranks 64 --baseline baseline.json --dry-run
+      The settings that a run needs to be judged against it";
+
+pub(crate) const HEALTH: &str = "\
+Examples:
+  hcabench health runs --baseline baseline.json
+      Which nodes were out in the last runs below the folder runs, since when, and with which firmware and kernel
+  hcabench health runs --baseline baseline.json --drain-command slurm
+      The commands that drain the nodes that are failing; nothing is run
+  hcabench health runs --prometheus /var/lib/node_exporter/hcabench.prom --json
+      The same for monitoring and for programs
+  hcabench health --print-rules
+      The rules, as a file to change and to give to --rules
+
+Exit codes: 0 no rule is broken; 1 files of results are damaged or cannot be read; 2 bad input;
+3 a node, pair or tier breaks a rule.";
+
+pub(crate) const HISTORY: &str = "\
+Examples:
+  hcabench history results
+      Each figure of the runs below the folder results, in the order of time, with its changes
+  hcabench history results --out history.html
+      The same as a page with a plot of each figure
+  hcabench history results --figures p50,throughput --since 2026-11-01 --fail-on-change
+      A gate: exit code 3 if a median or a throughput changed since the first of November
+
+Label runs to see the label that a change came with: HCABENCH_LABEL=$(git rev-parse HEAD) hcabench queue
+
+Exit codes: 0 judged; 1 files of results are damaged or cannot be read; 2 bad input;
+3 a figure changed, with --fail-on-change.";
+
 pub(crate) const CLOCK: &str = "\
 Examples:
   hcabench clock --duration 10s
@@ -119,7 +154,7 @@ Examples:
   hcabench fabric --ranks 512 --dry-run
       How many pairs and how long, without a device
   hcabench fabric --rank 0 --ranks 2 --rendezvous node1 --out pair
-      Without an engine: the same on the other host, with --rank 1";
+      Without a launcher: the same on the other host, with --rank 1";
 
 pub(crate) const SERVE: &str = "\
 Examples:

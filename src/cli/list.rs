@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::below::{DEPTH, below};
 use crate::figures::in_words;
 use crate::findings::{self, print_damaged};
 use crate::report::settings_of;
@@ -17,8 +18,6 @@ use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, terminal_width};
 use crate::terminal::table::{Column, Table};
 
-/// Folders in folders are searched so deep.
-const DEPTH: usize = 6;
 /// Settings that are named, where more vary.
 const MOST_SETTINGS: usize = 4;
 
@@ -62,7 +61,16 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
         let folder = printable_path(&folder);
         anyhow::bail!("{folder} cannot be read: {cause}; name the folder with the results");
     }
-    search(&folder, DEPTH, &mut runs);
+    let mut visit = |folder: &Path| {
+        if !is_one(folder) {
+            return true;
+        }
+        let listed = listed(folder);
+        let is_read = listed.points > 0;
+        runs.push(listed);
+        !is_read && !has(folder, LIST)
+    };
+    below(&folder, &mut visit, &mut |_, _| ());
     runs.sort_by(|one, other| (&one.date, &one.folder).cmp(&(&other.date, &other.folder)));
     if arguments.json {
         print_json(&json!(runs.iter().map(object).collect::<Vec<_>>()))?;
@@ -78,30 +86,8 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     Ok(print_damaged(damaged.map(AsRef::as_ref)))
 }
 
-/// Takes the runs in or below a folder.
-fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
-    if is_one(folder) {
-        let listed = listed(folder);
-        let is_read = listed.points > 0;
-        runs.push(listed);
-        if is_read || has(folder, LIST) {
-            return;
-        }
-    }
-    let Some(depth) = depth.checked_sub(1) else {
-        return;
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries {
-        // Links could lead in a circle.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            search(&entry.path(), depth, runs);
-        }
-    }
-}
-
 /// Whether a folder has a run, damaged or not. Other programs have a settings.json or a summary.csv, too.
-fn is_one(folder: &Path) -> bool {
+pub(super) fn is_one(folder: &Path) -> bool {
     let is_readable = || match Run::salvage(folder) {
         Ok(_) => true,
         Err(error) => matches!(
@@ -157,7 +143,7 @@ fn listed(folder: &Path) -> RunListing {
     };
     let varying = &varying[..varying.len().min(MOST_SETTINGS)];
     RunListing {
-        date: date(&run.document()["started_at"]),
+        date: date_of(&run.document()["started_at"]),
         benchmark: run.schema.benchmark.to_owned(),
         points: run.points.len(),
         verdict: findings::of(&run).verdict(),
@@ -177,7 +163,7 @@ fn of_fabric(fabric: &Fabric) -> RunListing {
         (Ok(()), false) => "files are damaged; see hcabench report".to_owned(),
     };
     RunListing {
-        date: date(&fabric.document()["started_at"]),
+        date: date_of(&fabric.document()["started_at"]),
         benchmark: "fabric".to_owned(),
         points: fabric.nodes.len() * fabric.nodes.len().saturating_sub(1),
         verdict,
@@ -194,10 +180,13 @@ fn both(one: &str, other: &str) -> String {
     format!("{one}, {}", value.unwrap_or(other))
 }
 
+fn date_of(moment: &Value) -> String {
+    date(moment.as_str().unwrap_or_default())
+}
+
 /// `2026-11-20 12:20` of a moment in RFC 3339.
-fn date(moment: &Value) -> String {
-    let text = moment.as_str().unwrap_or_default();
-    text.get(..16).unwrap_or_default().replace('T', " ")
+pub(super) fn date(moment: &str) -> String {
+    moment.get(..16).unwrap_or_default().replace('T', " ")
 }
 
 fn object(listed: &RunListing) -> Value {

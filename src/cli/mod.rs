@@ -1,22 +1,28 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above`, `hcabench fabric --fail-above` or `--max-outliers`, or `hcabench compare
-//! --max-regression` is broken.
+//! `hcabench clock --fail-above`, `hcabench fabric --fail-above`, `--max-outliers` or `--baseline`, or `hcabench compare
+//! --max-regression` is broken. Of `hcabench health` it is a rule, of `hcabench history --fail-on-change` a change.
 
+mod baseline;
+mod below;
 mod clock;
 mod compare;
 mod cores;
 mod examples;
 mod fabric;
 mod hca;
+mod health;
+mod history;
 mod host;
 mod list;
 mod memory;
 mod node;
 mod queue;
+mod secret;
 mod serve;
 mod show;
+mod stored_fabric;
 
 #[cfg(test)]
 mod assignments;
@@ -88,6 +94,9 @@ struct GeneralArguments {
 #[derive(Debug, Subcommand)]
 #[command(args_override_self = true)]
 enum Command {
+    /// Take several healthy runs of hcabench fabric together, as a file that later runs are judged against
+    #[command(after_help = examples::BASELINE)]
+    Baseline(baseline::BaselineArguments),
     /// Measure how often, how long and why this machine stops a thread, as jumps of a clock; check whether its TSC can
     /// be trusted
     #[command(after_help = examples::CLOCK)]
@@ -103,9 +112,17 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
-    /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
+    /// Measure between all pairs of ranks that a launcher started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
+    /// Judge the nodes of a fabric over many runs: which failed in how many of the last ones, since when, on what; exit
+    /// code 3 if one is failing
+    #[command(after_help = examples::HEALTH)]
+    Health(health::HealthArguments),
+    /// Show figures of runs in the order of time: at which run each changed, by how much, how certain it is, and what
+    /// changed in settings.json then; exit code 3 with --fail-on-change
+    #[command(after_help = examples::HISTORY)]
+    History(history::HistoryArguments),
     /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
     #[command(after_help = examples::LIST)]
     List(list::ListArguments),
@@ -167,8 +184,9 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (2, "bad input"),
     (
         3,
-        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above or --max-outliers, or hcabench compare \
-         --max-regression is broken",
+        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above, --max-outliers or --baseline, hcabench \
+         compare --max-regression, or a rule of hcabench health is broken; a figure changed, with hcabench history \
+         --fail-on-change",
     ),
 ];
 
@@ -259,11 +277,14 @@ impl CommandLine {
 fn run(line: &CommandLine) -> anyhow::Result<u8> {
     match &line.command {
         None => hca::run(&line.hca),
+        Some(Command::Baseline(arguments)) => baseline::run(arguments),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Cores(arguments)) => cores::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
+        Some(Command::Health(arguments)) => health::run(arguments),
+        Some(Command::History(arguments)) => history::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => figures::run(arguments),

@@ -1,6 +1,6 @@
 //! `hcabench serve`: the other end of a run between two hosts.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use crate::arguments::UsageError;
@@ -10,7 +10,9 @@ use crate::bench::hca::between::service::HcaService;
 use crate::bench::node::between::serving::NodeService;
 use crate::between::listening::{Event, Served, Service, serve};
 use crate::between::peer::{Hello, ServedBenchmark};
-use crate::launch::wire::Wire;
+use crate::cli::secret::SecretArguments;
+use crate::launch::secret::Secret;
+use crate::launch::wire::{Wire, listen_at};
 use crate::results::text::printable;
 use crate::rig::benchmark::Failure;
 use crate::rig::ports::{PortRequest, SERVING};
@@ -19,10 +21,14 @@ use crate::terminal::output::{print_error, print_text, say};
 /// Arguments of `hcabench serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServeArguments {
-    /// Listen at this address of this host, with a TCP port if it is not 18599 (0: any free one). Any host that can
-    /// connect can have messages sent here: use the address of the cluster's internal network
-    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
-    pub bind: SocketAddr,
+    /// Listen at this address of this host, with a TCP port if it is not 18599 (0: any free one); without a secret at
+    /// one of the loopback [default: 0.0.0.0; without a secret 127.0.0.1 and ::1]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = bind)]
+    pub bind: Option<SocketAddr>,
+
+    /// What others have to show.
+    #[command(flatten)]
+    pub secret: SecretArguments,
 
     /// Receive at this port, unless the connecting host names one; not for node [default: the first active port, of those
     /// with an IP address if there is one]
@@ -47,6 +53,32 @@ fn bind(text: &str) -> Result<SocketAddr, String> {
         let here = Ipv4Addr::new(10, 0, 0, 1);
         format!("allowed is an IP address of this host, such as {here}, or one with a port, such as {here}:{SERVING}")
     })
+}
+
+impl ServeArguments {
+    /// Where to listen: without a secret only this host may connect, unless that is asked for.
+    fn addresses(&self, secret: Option<&Secret>) -> Result<Vec<SocketAddr>, UsageError> {
+        let is_open = secret.is_some() || self.secret.without_secret;
+        match self.bind {
+            Some(address) if !is_open && !address.ip().to_canonical().is_loopback() => {
+                Err(UsageError(format!(
+                    "--bind {address}: there is no secret, so only this host may connect: give --secret-file FILE or \
+                     HCABENCH_SECRET, the same on both hosts; allowed without a secret are addresses of the loopback, \
+                     and others with --without-secret"
+                )))
+            }
+            Some(address) => Ok(vec![address]),
+            None if is_open => Ok(vec![(Ipv4Addr::UNSPECIFIED, SERVING).into()]),
+            None => {
+                let ipv6 = IpAddr::from(Ipv6Addr::LOCALHOST);
+                // A host may have no IPv6.
+                let has_ipv6 = listen_at((ipv6, 0).into()).is_ok();
+                let both = [IpAddr::from(Ipv4Addr::LOCALHOST), ipv6].into_iter();
+                let all = both.take(1 + usize::from(has_ipv6));
+                Ok(all.map(|address| (address, SERVING).into()).collect())
+            }
+        }
+    }
 }
 
 /// What is done for each benchmark.
@@ -90,9 +122,18 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         return Err(UsageError(format!("--receiver {port}: {}", super::WITHOUT_RDMA)).into());
     }
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
+    let secret = arguments.secret.load()?;
+    let bind = arguments.addresses(secret.as_ref())?;
     crate::host::interrupt::install()?;
+    if secret.is_none() && arguments.bind.is_none() && !arguments.secret.without_secret {
+        say(format_args!(
+            "hcabench: only this host is served: there is no secret\n  fix: give --secret-file FILE or HCABENCH_SECRET, \
+             the same on both hosts"
+        ));
+    }
     let service = Service {
-        bind: arguments.bind,
+        bind,
+        secret,
         once: arguments.once,
     };
     let work = Arc::new(AllBenchmarks {
@@ -109,6 +150,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
                 "hcabench: refused {peer}: {}",
                 printable(&reason)
             ));
+        }
+        Event::MoreRefused { count } => {
+            say(format_args!("hcabench: refused {count} more connections"));
         }
         Event::Failed { peer, reason } => {
             say(format_args!(
@@ -138,6 +182,60 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_secret_only_this_host_may_connect() {
+        let addresses = |words: &str| {
+            use clap::{Args as _, FromArgMatches as _};
+            let command = ServeArguments::augment_args(clap::Command::new("serve"));
+            let words = std::iter::once("serve").chain(words.split_whitespace());
+            let arguments = ServeArguments::from_arg_matches(&command.get_matches_from(words));
+            let secret = Secret::of(b"the secret of this test").unwrap();
+            let arguments = arguments.unwrap();
+            let texts = |secret| {
+                let found = arguments
+                    .addresses(secret)
+                    .map_err(|error| error.to_string());
+                found.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+            };
+            [texts(None), texts(Some(&secret))]
+        };
+        let [without, with] = addresses("");
+        let without = without.unwrap();
+        assert_eq!(without[0], "127.0.0.1:18599");
+        assert!(
+            without[1..].iter().all(|it| it == "[::1]:18599"),
+            "{without:?}"
+        );
+        assert_eq!(with.unwrap(), ["0.0.0.0:18599"]);
+        for address in [
+            "127.0.0.1:7",
+            "127.8.0.1:7",
+            "[::1]:7",
+            "[::ffff:127.0.0.1]:7",
+        ] {
+            for found in addresses(&format!("--bind {address}")) {
+                assert_eq!(found.unwrap(), [address]);
+            }
+        }
+        for address in ["10.0.0.1:7", "0.0.0.0:7", "[::]:7", "[fd00::2]:7"] {
+            let [without, with] = addresses(&format!("--bind {address}"));
+            let refused = without.unwrap_err();
+            for word in [
+                address,
+                "--secret-file FILE",
+                "HCABENCH_SECRET",
+                "--without-secret",
+            ] {
+                assert!(refused.contains(word), "{refused}");
+            }
+            assert_eq!(with.unwrap(), [address]);
+            let [open, _] = addresses(&format!("--without-secret --bind {address}"));
+            assert_eq!(open.unwrap(), [address]);
+        }
+        let [open, _] = addresses("--without-secret");
+        assert_eq!(open.unwrap(), ["0.0.0.0:18599"]);
+    }
 
     #[test]
     fn an_address_may_have_a_port_and_a_name_is_none() {

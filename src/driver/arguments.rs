@@ -44,9 +44,47 @@ pub(crate) struct SweepArguments {
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     pub save_config: Option<PathBuf>,
 
+    /// Record this label of the run in settings.json, as a commit, for hcabench history [default: the variable
+    /// HCABENCH_LABEL]
+    #[arg(long, value_name = "TEXT", value_parser = label, help_heading = "Sweep")]
+    pub label: Option<String>,
+
     /// Stop after this many rounds, as if interrupted, with exit code 0
     #[arg(long, value_name = "N", value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), hide = true)]
     pub until_round: Option<u32>,
+}
+
+/// The environment variable of a label.
+const LABEL: &str = "HCABENCH_LABEL";
+/// The longest label: it is a cell of tables.
+const LONGEST_LABEL: usize = 200;
+
+/// A line that is not empty.
+fn label(text: &str) -> Result<String, String> {
+    let length = text.chars().count();
+    if text.trim().is_empty() || length > LONGEST_LABEL || text.chars().any(char::is_control) {
+        return Err(format!(
+            "{text:?} is not a label: give a line of 1 to {LONGEST_LABEL} characters"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+impl SweepArguments {
+    /// The label of the run; none if neither the option nor the variable is set.
+    ///
+    /// # Errors
+    /// When the variable has none that is allowed.
+    pub(crate) fn label(&self) -> Result<Option<String>, UsageError> {
+        let set = || std::env::var_os(LABEL).filter(|text| !text.is_empty());
+        match (&self.label, set()) {
+            (Some(given), _) => Ok(Some(given.clone())),
+            (None, None) => Ok(None),
+            (None, Some(set)) => label(&set.to_string_lossy())
+                .map(Some)
+                .map_err(|reason| UsageError(format!("{LABEL}: {reason}"))),
+        }
+    }
 }
 
 /// The least rate of a search: the rate that was sent has one decimal, and is to be known to less than 1 %.
@@ -129,6 +167,16 @@ impl FindRateArguments {
 mod tests {
     use super::*;
     use crate::testing::Refused as _;
+
+    #[test]
+    fn a_label_is_a_line() {
+        for text in ["v1", "0123abc, new firmware", &"x".repeat(200)] {
+            assert_eq!(label(text).unwrap(), text);
+        }
+        for text in ["", "  ", "two\nlines", &"x".repeat(201)] {
+            label(text).refused(&["is not a label", "1 to 200"]);
+        }
+    }
 
     #[test]
     fn rounds_that_are_too_small_to_judge_a_rate_by_are_refused() {

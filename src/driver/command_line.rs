@@ -14,8 +14,9 @@ use crate::results::text::printable;
 use crate::results::{durable, json};
 
 /// Options that belong to one call and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 13] = [
+const OF_ONE_RUN: [(&str, bool); 14] = [
     ("out", true),
+    ("label", true),
     ("force", false),
     ("resume", true),
     ("config", true),
@@ -32,7 +33,7 @@ const OF_ONE_RUN: [(&str, bool); 13] = [
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may accompany
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 14] = [
+const BESIDE_RESUME: [(&str, bool); 17] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
@@ -43,13 +44,24 @@ const BESIDE_RESUME: [(&str, bool); 14] = [
     ("budget", true),
     ("rounds", true),
     ("order-seed", true),
+    ("label", true),
     ("rank", true),
     ("ranks", true),
     ("rendezvous", true),
     ("bind", true),
+    ("secret-file", true),
+    ("without-secret", false),
 ];
 /// Options of a fabric that set how it is judged and how long it may take.
-const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];
+const OF_JUDGEMENT: [&str; 7] = [
+    "fail-above",
+    "max-outliers",
+    "prometheus",
+    "pair-timeout",
+    "baseline",
+    "rules",
+    "history",
+];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
@@ -322,7 +334,8 @@ pub(crate) fn arguments_of(
 ) -> Result<Vec<OsString>, String> {
     let mut found = Vec::new();
     for (key, value) in table {
-        let known = option_of(options, key).filter(|_| !is_of_one_run(key) || key == "out");
+        let known = option_of(options, key)
+            .filter(|_| !is_of_one_run(key) || ["out", "label"].contains(&&**key));
         let known =
             known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
         // Of an option that may be repeated, each time that it is given.

@@ -110,6 +110,7 @@ impl SweepRun {
             document: Document {
                 command_line: earlier.document.command_line,
                 started_at: earlier.document.started_at,
+                label: document.label.clone().or(earlier.document.label),
                 ..document
             },
             resumed: true,
@@ -255,6 +256,12 @@ impl SweepRun {
                     self.report_shortfall(round, sweep);
                 }
                 break;
+            }
+            if self.searches.is_some() {
+                let bytes = missing
+                    .iter()
+                    .map(|(_, point)| self.plan.points[*point].bytes);
+                self.run.folder.require_space(bytes.sum())?;
             }
             let started = Instant::now();
             let mut by = match own.take() {

@@ -137,6 +137,7 @@ mod tests {
             time: Duration::from_millis(1460),
             bytes: 3 << 20,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         };
         Plan {

@@ -88,13 +88,13 @@ pub(crate) fn close(
         let line = format!("results:  {path}{state}\n");
         let _ = io::stderr().write_all(line.as_bytes());
     }
+    for line in broken_limits {
+        let _ = writeln!(io::stderr(), "hcabench: {line}");
+    }
     if let Some(error) = error {
         return Err(error);
     }
     printed?;
-    for line in broken_limits {
-        let _ = writeln!(io::stderr(), "hcabench: {line}");
-    }
     Ok(if broken_limits.is_empty() {
         0
     } else {

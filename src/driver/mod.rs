@@ -95,6 +95,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         None => u64::MAX,
     };
     check_budget(sweep, &round)?;
+    let label = sweep.label()?;
     if sweep.dry_run {
         let mut document = dry_run::document(&round, &rounds, sweep.budget, most_bytes);
         let search = searches.as_ref().map(Searches::in_words);
@@ -120,7 +121,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     }
     resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let started_at = SystemTime::now();
-    let needed = bytes_needed(&round, &rounds, sweep.budget).min(most_bytes);
+    let needed = match &searches {
+        Some(searches) => searches.bytes_to_begin(&plan),
+        None => u64::MAX,
+    };
+    let needed = bytes_needed(&round, &rounds, sweep.budget).min(needed);
     let earlier = match &sweep.resume {
         Some(folder) => {
             let mut earlier = EarlierRun::read(folder, schema)
@@ -170,6 +175,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         benchmark: schema.benchmark.to_owned(),
         command_line: recorded_command_line(),
         started_at: moment(started_at),
+        label,
         status: INCOMPLETE.to_owned(),
         failure: None,
         point: None,

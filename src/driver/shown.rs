@@ -181,7 +181,7 @@ impl Report {
             Some(text) => text.clone(),
             None => (view.tables)(&shown),
         };
-        let searched = search::text_of(&self.found_rates);
+        let searched = search::text_of(&self.found_rates, terminal_width());
         if !(text.is_empty() || searched.is_empty()) {
             text += "\n";
         }

@@ -43,7 +43,8 @@ pub(crate) struct ReportArguments {
     pub quiet: bool,
 }
 
-fn html_file(text: &str) -> Result<PathBuf, String> {
+/// The name of a page.
+pub(crate) fn html_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let ending = path.extension().and_then(|ending| ending.to_str());
     match ending.map(str::to_ascii_lowercase).as_deref() {

@@ -10,7 +10,8 @@ const FABRIC: [&str; 7] = [
      way is slow; a delay that each message has is not in it.",
     "one way: Bounds that are proved from the exchanges. Where both bounds of one way lie above those of the other, the \
      slower way is certain.",
-    "tier: How far apart two nodes are, by the engine or a file. Pairs of unequal tiers are never compared.",
+    "tier: How far apart two nodes are, by the launcher or a file. Pairs of unequal tiers are never compared, those of an \
+     unknown tier with none.",
     "score: By how much a node or pair stands out, in robust standard deviations: of a node by the medians of all pairs \
      that it sends to (egress) or receives from (ingress), of a pair by what its tier and its two nodes do not explain.",
     "slow, congested, suspect: A pair that stands out: also measured alone; not alone, so the way is shared; or nothing \

@@ -11,6 +11,7 @@ use crate::testing::Has as _;
 use clap::CommandFactory as _;
 use common::figures::FIGURES;
 use hcabench::cli::{CommandLine, EXIT_CODES};
+use hcabench::launch::identity::launchers::LAUNCHERS;
 use hcabench::results::schema::{Column, Data, NamedColumn, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -120,6 +121,21 @@ fn what_all_benchmarks_have_is_under_the_same_heading() {
         let options: Vec<&str> = options.lines().take_while(is_option).collect();
         (options.join("\n")).has(&["--out <DIR>", "--rounds <N>", "--dry-run"]);
     }
+}
+
+/// What is generated of a page begins behind this line, and ends before the next.
+const GENERATED: [&str; 2] = [
+    "<!-- generated -->\n",
+    "<!-- end of what is generated -->\n",
+];
+
+/// Compares the generated part of a page with what is in docs/, or writes it there.
+fn check_part(name: &str, part: &str) {
+    let page = fs::read_to_string(Path::new(ROOT).join("docs").join(name)).unwrap();
+    let [begins, ends] = GENERATED;
+    let (before, rest) = page.split_once(begins).expect("where it begins");
+    let (_, after) = rest.split_once(ends).expect("where it ends");
+    check_page(name, &format!("{before}{begins}{part}{ends}{after}"));
 }
 
 /// Compares a generated page with what is in docs/, or writes it there.
@@ -263,6 +279,11 @@ fn columns_of_a_fabric() -> String {
         ),
         ("nodes.csv", "A row for each node.", fabric::nodes()),
         (
+            "rules.csv",
+            "A row for each rule of `--baseline`, `--rules` or `--history` and each node and tier.",
+            fabric::rules(),
+        ),
+        (
             "summary.csv",
             "A row for each tier, and one for all.",
             fabric::summary(),
@@ -273,6 +294,73 @@ fn columns_of_a_fabric() -> String {
         table(&mut page, declared.map(|(_, column)| column));
     }
     page
+}
+
+#[test]
+fn the_page_of_launchers_has_the_table_of_the_program() {
+    let mut part = "\n".to_owned();
+    for launcher in LAUNCHERS {
+        writeln!(part, "### {}\n\n    {}\n", launcher.title, launcher.start).unwrap();
+        let command = launcher.start.split_once("hcabench ");
+        if let Some((_, words)) = command {
+            // What a shell would replace has spaces.
+            let words = words.replace("$(", "").replace([')', '\''], "");
+            assert!(check_taken(launcher.title, &format!("hcabench {words}")));
+        } else {
+            let file = launcher.start.rsplit(' ').next().unwrap();
+            assert!(Path::new(ROOT).join(file).is_file(), "{file}");
+        }
+        part += "| variable | for | documented in | seen with |\n| --- | --- | --- | --- |\n";
+        for (purpose, variable) in launcher.variables() {
+            let seen = match variable.seen {
+                "" => "-",
+                seen => seen,
+            };
+            let (name, source) = (variable.name, variable.source);
+            writeln!(part, "| `{name}` | {purpose} | {source} | {seen} |").unwrap();
+        }
+        part.push('\n');
+        for line in wrapped(launcher.note) {
+            writeln!(part, "{line}").unwrap();
+        }
+        part.push('\n');
+    }
+    check_part("launchers.md", &part);
+}
+
+#[test]
+fn the_program_takes_the_arguments_of_the_manifests() {
+    let files = fs::read_dir(Path::new(ROOT).join("deploy/kubernetes")).unwrap();
+    let mut found = 0;
+    for path in files.map(|file| file.unwrap().path()) {
+        let text = fs::read_to_string(&path).unwrap();
+        let words = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("args: "));
+        for words in words {
+            let words: Vec<String> = serde_json::from_str(words).unwrap();
+            let command = shlex::try_join(words.iter().map(String::as_str)).unwrap();
+            let place = path.display().to_string();
+            assert!(check_taken(&place, &format!("hcabench {command}")));
+            found += 1;
+        }
+    }
+    assert_eq!(found, 3, "an Indexed Job, a JobSet and an MPIJob");
+}
+
+/// A paragraph in lines of at most 120 characters.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().unwrap();
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 120 {
+            lines.push(word.to_owned());
+        } else {
+            let space = if line.is_empty() { "" } else { " " };
+            write!(line, "{space}{word}").unwrap();
+        }
+    }
+    lines
 }
 
 fn sentence(text: &str) -> String {

@@ -29,6 +29,9 @@ mod documentation;
 mod fabric_results;
 mod find_rate;
 mod findings_command;
+mod health_command;
+mod history;
+mod launchers;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]
 mod listings;
@@ -59,7 +62,9 @@ mod queue_sweeps;
 #[cfg(feature = "browser")]
 mod report_browser;
 mod requests_command;
+mod secret;
 mod stamps_command;
+mod strangers;
 mod sweep_command;
 mod tables;
 #[cfg(feature = "rdma")]

@@ -272,3 +272,21 @@ fn a_report_fits_wide_and_narrow_screens() {
         }
     }
 }
+
+#[test]
+fn a_history_fits_wide_and_narrow_screens() {
+    let folder = &*crate::history::made(true);
+    let out = folder.join("history.html");
+    ends(folder, "history runs --out history.html", 0);
+    let document = well_opened(&out);
+    document.has(&["1 of 4 figures changed", "runs/18"]);
+    let script = "\
+    const drawings = [...document.querySelectorAll('.drawing')].filter((it) => it.offsetWidth > 0);
+    const beyond = drawings.filter((it) => it.scrollWidth > it.clientWidth);
+    const { scrollWidth, clientWidth } = document.documentElement;
+    return [innerWidth, scrollWidth - clientWidth, drawings.length, beyond.length];";
+    for width in [1280, 400] {
+        let seen = measured(&out, [width, 800], script);
+        assert_eq!(seen, [f64::from(width), 0.0, 4.0, 0.0]);
+    }
+}

@@ -48,6 +48,7 @@ impl Program {
             .args(line)
             .args(shlex::split(words).unwrap())
             .env_remove("HCABENCH_PROGRESS")
+            .env_remove("HCABENCH_SECRET")
             .env_remove("COLUMNS")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

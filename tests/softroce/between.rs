@@ -342,6 +342,30 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
     serving.end(Signal::SIGTERM);
 }
 
+#[test]
+fn with_a_secret_all_rounds_are_measured_and_with_another_one_none() {
+    const SECRET: &str = "known to both of these hosts";
+    let machine = Machine::take();
+    let words = "serve --bind 127.0.0.1 --receiver rxe1";
+    let serving = hcabench(words).env("HCABENCH_SECRET", SECRET).start();
+    serving.wait_for_line(&format!("serving at {ADDRESS}"));
+    let serving = Serving(serving);
+    let out = machine.out("run");
+    let other =
+        sending("--burst 50 --rounds 2", &out).env("HCABENCH_SECRET", "known to this host alone");
+    other.ends(1).stderr.has(&["the secrets differ"]);
+    assert!(!out.join("summary.csv").exists());
+    let out = machine.out("with");
+    let right = sending("--burst 50 --rounds 2", &out).env("HCABENCH_SECRET", SECRET);
+    right.ends(0);
+    assert_eq!(runs(&out).len(), 2);
+    assert_eq!(holds_the_truth(&out), 100);
+    serving
+        .end(Signal::SIGTERM)
+        .stderr
+        .has(&["has another secret"]);
+}
+
 /// How a run ends whose other host does something in the middle, and what its mark says.
 fn interrupted_by(more: &str, what: impl FnOnce(&Running), limit: Duration) -> (Ended, String) {
     let folder = scratch();

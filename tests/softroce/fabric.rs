@@ -31,7 +31,9 @@ impl Job {
     fn to(out: &Path, ranks: u32, more: &str) -> Self {
         let rank = |rank| {
             let own = format!("--rank {rank} --ranks {ranks} --rendezvous 127.0.0.1:18600");
-            hcabench(&format!("fabric {SHORT} {own} {more}")).start()
+            let rank = hcabench(&format!("fabric {SHORT} {own} {more}"));
+            rank.env("HCABENCH_SECRET", "known to all ranks of this job")
+                .start()
         };
         let out = out.to_owned();
         Job {

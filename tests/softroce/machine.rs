@@ -168,6 +168,21 @@ impl Drop for Undo {
     }
 }
 
+/// A network namespace `afar`, which reaches this one at 10.99.0.1.
+pub(crate) struct NamespaceAfar(#[expect(dead_code, reason = "held, never read")] Undo);
+
+impl NamespaceAfar {
+    pub(crate) fn begin() -> Self {
+        sh("ip netns add afar");
+        let undo = Undo(vec!["ip netns delete afar".to_owned()]);
+        sh("ip link add near type veth peer name far netns afar");
+        sh("ip addr add 10.99.0.1/24 dev near && ip link set near up");
+        sh("ip -n afar addr add 10.99.0.2/24 dev far && ip -n afar link set far up");
+        sh("ip -n afar link set lo up");
+        NamespaceAfar(undo)
+    }
+}
+
 /// Without the file by which programs reach the kernel's connection manager, as where its module is not loaded.
 pub(crate) struct WithoutManager {
     _undo: Undo,

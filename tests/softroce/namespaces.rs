@@ -1,7 +1,8 @@
 //! Containers that lack what the program reads: /proc, /sys, the loopback interface. Not every machine lets its users
 //! make namespaces; this one does.
 
-use crate::program::{Program, path};
+use crate::machine::{Machine, NamespaceAfar};
+use crate::program::{LIMIT, Program, hcabench, path};
 use crate::testing::{Has as _, temporary};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,6 +22,62 @@ fn without(hidden: &str, folder: &Path, words: &str) -> Program {
 fn without_network(folder: &Path, words: &str) -> Program {
     let starter = ["unshare", "--net"];
     Program::under(&starter, path(), words).in_folder(folder)
+}
+
+/// What comes of a connection from another network namespace to this one, at the port of `serve`: the exit code, and all
+/// that is read. It is 124 where the connection stays open.
+fn knock_from_afar(greeting: &str) -> (Option<i32>, String) {
+    let line = format!(
+        "exec 3<>/dev/tcp/10.99.0.1/18599 && printf %s '{greeting}' >&3 && timeout 30 cat <&3"
+    );
+    let bash = Program::under(&["ip", "netns", "exec", "afar"], "bash", "-c");
+    let ended = bash.word(&line).run();
+    (ended.status.code(), ended.stdout + &ended.stderr)
+}
+
+/// Measures from the other namespace to this one.
+fn from_afar_is_measured(options: &str, secret: &str, is_found: bool) {
+    let folder = &*temporary("");
+    let serve = hcabench(&format!("serve --once {options}"));
+    let serving = serve.env("HCABENCH_SECRET", secret).start();
+    serving.wait_for_line("serving at 0.0.0.0:18599");
+    let node = format!(
+        "node --peer 10.99.0.1 --type udp --poll event --timer timerfd --probes 20 --hugepages off --rate 200 --count 20 \
+         --warmup 0 --rounds 2 --out run {options}"
+    );
+    let node = Program::under(&["ip", "netns", "exec", "afar"], path(), &node);
+    node.env("HCABENCH_SECRET", secret)
+        .in_folder(folder)
+        .ends(0);
+    serving.wait(LIMIT).expect(0);
+    let findings = std::fs::read_to_string(folder.join("run/findings.json")).unwrap();
+    assert_eq!(findings.contains("without-secret"), is_found, "{findings}");
+}
+
+#[test]
+fn from_another_namespace_serve_is_reached_with_a_secret_only_and_shows_nothing() {
+    let _machine = Machine::take();
+    let _afar = NamespaceAfar::begin();
+    let serving = hcabench("serve --once").start();
+    serving.wait_for_line("serving at 127.0.0.1:18599");
+    let (code, told) = knock_from_afar("GET / HTTP/1.1");
+    assert_eq!(code, Some(1));
+    told.has(&["Connection refused"]);
+    drop(serving);
+    let serving = hcabench("serve")
+        .env("HCABENCH_SECRET", "known to this test alone")
+        .start();
+    serving.wait_for_line("serving at 0.0.0.0:18599");
+    let nothing = (Some(0), String::new());
+    assert_eq!(knock_from_afar("GET / HTTP/1.1"), nothing);
+    drop(serving);
+    let serving = hcabench("serve --without-secret").start();
+    serving.wait_for_line("serving at 0.0.0.0:18599");
+    // It is not of hcabench, and gets no answer here either.
+    assert_eq!(knock_from_afar("{}"), nothing);
+    drop(serving);
+    from_afar_is_measured("--without-secret", "known to none", true);
+    from_afar_is_measured("", "known to this test alone", false);
 }
 
 #[test]

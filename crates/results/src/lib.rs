@@ -11,6 +11,7 @@ use hcabench_platform::pacing;
 
 #[allow(missing_docs)]
 pub mod compare;
+pub mod history;
 #[cfg(test)]
 #[path = "../../../tests/anywhere/made_up_run/mod.rs"]
 mod made_up_run;

@@ -15,20 +15,22 @@ use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::over_time::{self, Change, Measured, What};
 use crate::bench::fabric::scores::median;
 use crate::bench::fabric::tiers::Tiers;
-use crate::compare::circumstances::{Differs, differences_of};
+use crate::cli::stored_fabric::{PARTS, differs, tiers};
+use crate::compare::circumstances::Differs;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{ERROR, Permitted, Request, Verdict};
 use crate::findings::print_damaged;
 use crate::results::read::{Fabric, ReadError};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{
-    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99, PAIRS,
+    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99,
 };
 use crate::results::text::printable;
 use crate::results::units::digits;
 use crate::sorting::distinct;
 use crate::stats::rank::Test;
 use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
+use crate::time::between::HostPairs;
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -173,7 +175,7 @@ pub(super) fn run(
         Fabric::salvage(base).context("BASE")?,
         Fabric::salvage(new).context("NEW")?,
     ];
-    let differs = differs(&fabrics);
+    let differs = differs(fabrics.each_ref().map(Fabric::document));
     check_allowed(arguments, |name| {
         let mut documents = fabrics.iter().map(Fabric::document);
         documents.any(|it| PARTS.iter().any(|part| has(&it[*part], name)))
@@ -286,18 +288,6 @@ fn asked(request: &Request) -> Result<Vec<(&'static str, f64, Column)>, UsageErr
     Ok(FIGURES.into_iter().filter(is_asked).collect())
 }
 
-/// The parts of `fabric.json` that must be the same.
-const PARTS: [&str; 2] = ["schedule", "settings"];
-
-/// The settings that are not the same. How many rounds there are need not be.
-fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
-    let [base, new] = fabrics.each_ref().map(Fabric::document);
-    let differs = PARTS.map(|part| differences_of(part, &base[part], &new[part]));
-    let is_of_rounds = |it: &Differs| it.what == "schedule.rounds" || it.what == "settings.rounds";
-    let differs = differs.into_iter().flatten();
-    differs.filter(|it| !is_of_rounds(it)).collect()
-}
-
 /// Runs of other nodes, or of other settings than are permitted.
 fn refuse(
     fabrics: &[Fabric; 2],
@@ -359,7 +349,7 @@ fn warnings(fabrics: &[Fabric; 2], names: &[String; 2]) -> Vec<String> {
     }
     let [base, new] = fabrics.each_ref().map(Fabric::document);
     for (what, place) in [
-        ("the engine", "/engine"),
+        ("the launcher", "/engine"),
         ("the commit of hcabench", "/hcabench/commit"),
     ] {
         let [base, new] = [base, new].map(|it| it.pointer(place).and_then(Value::as_str));
@@ -396,19 +386,29 @@ fn ports(document: &Value) -> BTreeMap<&str, String> {
 
 impl Side {
     fn of(fabric: Fabric, columns: &[Column]) -> Result<Self, ReadError> {
-        let count = fabric.nodes.len();
-        let mut rounds: Vec<BTreeMap<u32, Matrix>> = vec![BTreeMap::new(); columns.len()];
+        /// The figures of all pairs of each round.
+        type Rounds = BTreeMap<u32, Vec<(usize, usize, f64)>>;
+        let mut rounds: Vec<Rounds> = vec![BTreeMap::new(); columns.len()];
         fabric.rounds(columns, |round, [from, to], figure, value| {
-            let matrix = rounds[figure].entry(round);
-            matrix
-                .or_insert_with(|| Matrix::missing(count))
-                .set(from, to, value);
+            let of_round = rounds[figure].entry(round).or_default();
+            of_round.push((from, to, value));
         })?;
+        let measured = rounds.iter().flat_map(|rounds| rounds.values().flatten());
+        let measured = distinct(measured.map(|(from, to, _)| (*from, *to)));
+        let measured: Vec<(usize, usize)> = measured.into_iter().collect();
+        let pairs = HostPairs::most_or_some(fabric.nodes.len(), &measured);
+        let matrix = |values: Vec<(usize, usize, f64)>| {
+            let mut matrix = Matrix::missing_of(&pairs);
+            for (from, to, value) in values {
+                matrix.set(from, to, value);
+            }
+            matrix
+        };
         Ok(Side {
             nodes: fabric.nodes.iter().map(|node| node.name.clone()).collect(),
             tiers: tiers(&fabric)?,
             rounds: (rounds.into_iter())
-                .map(|rounds| rounds.into_values().collect())
+                .map(|rounds| rounds.into_values().map(matrix).collect())
                 .collect(),
             fabric,
         })
@@ -426,34 +426,6 @@ impl Side {
     fn rounds(&self) -> usize {
         self.rounds.iter().map(Vec::len).max().unwrap_or(0)
     }
-}
-
-/// The tiers as `pairs.csv` names them.
-fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
-    const UNKNOWN: &str = "unknown";
-    let count = fabric.nodes.len();
-    let mut names: Vec<String> = Vec::new();
-    let mut of = vec![None; count * count];
-    fabric.each(&HALF_P50, |[from, to], tier, _| {
-        let place = names.iter().position(|name| name == tier);
-        let place = place.unwrap_or_else(|| {
-            names.push(tier.to_owned());
-            names.len() - 1
-        });
-        of[from * count + to] = Some(place as u16);
-    })?;
-    // What a damaged file does not state is no tier that others are in.
-    let unknown = match fabric.is_damaged(PAIRS) && !names.is_empty() {
-        true => names.len() as u16,
-        false => 0,
-    };
-    if unknown > 0 || names.is_empty() {
-        let name = if unknown > 0 { UNKNOWN } else { "fabric" };
-        names.push(name.to_owned());
-    }
-    let of: Vec<u16> = of.into_iter().map(|tier| tier.unwrap_or(unknown)).collect();
-    let groups = fabric.nodes.iter().map(|node| node.groups.join("."));
-    Ok(Tiers::of_names(groups.collect(), &names, &of))
 }
 
 fn compare(sides: &[Side; 2], asked: &[(&'static str, f64, Column)]) -> Vec<Figure> {

@@ -1,21 +1,25 @@
 //! What rank 0 does beside measuring: it conducts, keeps what comes, and judges it.
 
-use std::net::TcpListener;
 use std::time::SystemTime;
 
 use super::FabricArguments;
 use super::course::FabricRun;
+use super::distances;
 use super::earlier::EarlierFabric;
 use super::judgement::FabricJudgement;
 use super::overview::known;
+use super::recorded::compared;
 use crate::arguments::UsageError;
+use crate::bench::fabric::tiers::TierFile;
+use crate::cli::health::OverTime;
 use crate::driver::ending::{Ending, close};
 use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
+use crate::launch::entrance::Door;
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::Terms;
-use crate::launch::schedule::{Concurrency, Pair, Schedule};
+use crate::launch::schedule::{Concurrency, Pair};
 use crate::results::ResultsFolder;
 use crate::results::text::printable;
 use crate::terminal::output::{cannot_resume, print_text, say};
@@ -28,30 +32,31 @@ const WITHIN: &str = "in the same srun or mpirun";
 pub(crate) struct FabricOutput {
     /// What was there, if it is to go on.
     earlier: Option<EarlierFabric>,
-    /// The text of the file with the groups of nodes.
-    groups: Option<String>,
+    /// The file with the places of nodes in the network.
+    distances: Option<TierFile>,
+    /// What the run is judged by beside its own verdicts.
+    over_time: Option<OverTime>,
 }
 
 impl FabricOutput {
     /// As the command line sets it; it is known to be good before anybody measures.
     pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
-        let groups = arguments.group.as_ref().map(|file| {
-            let text = std::fs::read_to_string(file);
-            text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))
-        });
-        let groups = groups.transpose()?;
+        let distances = distances::read(arguments)?;
+        let over_time = arguments.over_time.read(&compared(arguments))?;
         if let Some(folder) = &arguments.hca.sweep.resume {
             let earlier = EarlierFabric::read(folder, identity, &recorded_command_line());
             return Ok(FabricOutput {
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
-                groups,
+                distances,
+                over_time,
             });
         }
         output.check_folder(0)?;
         Ok(FabricOutput {
             earlier: None,
-            groups,
+            distances,
+            over_time,
         })
     }
 
@@ -76,10 +81,10 @@ pub(crate) fn conduct(
     arguments: &FabricArguments,
     identity: &Identity,
     place: &FabricOutput,
-    (listener, terms, limits): (TcpListener, Terms, Limits),
+    (door, terms, limits): (Door, Terms, Limits),
 ) -> anyhow::Result<u8> {
     let output = &arguments.hca.output;
-    let mut conductor = Conductor::gather(listener, terms, limits).map_err(exit_error)?;
+    let mut conductor = Conductor::gather(door, terms, limits).map_err(exit_error)?;
     let begun = begin(arguments, identity, place, &conductor);
     let mut course = match begun {
         Ok(course) => course,
@@ -90,10 +95,14 @@ pub(crate) fn conduct(
     };
     if !output.quiet {
         let ranks = identity.ranks;
-        let schedule = Schedule::new(ranks, arguments.concurrency);
+        let schedule = arguments.schedule(ranks);
+        let partners = schedule
+            .sampled()
+            .map(|count| format!(", each with {count} others"));
         say(format_args!(
-            "fabric:   {} of {ranks} ranks, {} pairs in {} batches, {} rounds",
+            "fabric:   {} of {ranks} ranks{}, {} pairs in {} batches, {} rounds",
             conductor.members().count(),
+            partners.unwrap_or_default(),
             schedule.pairs(),
             schedule.batch_count(),
             arguments.rounds()
@@ -121,13 +130,22 @@ pub(crate) fn conduct(
         ))),
         (Ok(()), None) => course.outcome(),
     };
+    let over_time = place.over_time.as_ref().map(|it| it.judge(course.path()));
     let folder = course.into_folder();
     let FabricJudgement {
-        text,
-        broken,
-        not_written,
+        mut text,
+        mut broken,
+        mut not_written,
         ..
     } = found;
+    match over_time {
+        Some(Ok(judged)) => {
+            text += &judged.text;
+            broken.extend(judged.broken);
+        }
+        Some(Err(error)) => not_written = not_written.or(Some(error)),
+        None => {}
+    }
     let print = || match output.quiet {
         true => Ok(()),
         false => print_text(&text),
@@ -153,7 +171,11 @@ fn begin(
             return Err(cannot_resume(earlier.folder.path(), &reason));
         }
     }
-    let known = known(arguments, place.groups.clone(), conductor)?;
+    let known = known(arguments, place.distances.as_ref(), conductor, earlier)?;
+    let moved = earlier.and_then(|earlier| distances::moved(&earlier.document, &known.tiers));
+    if let (Some(earlier), Some(reason)) = (earlier, moved) {
+        return Err(cannot_resume(earlier.folder.path(), &reason));
+    }
     let folder = place.open(arguments)?;
     FabricRun::begin(folder, identity, arguments, conductor, (known, earlier))
 }
@@ -165,16 +187,14 @@ fn measure(
     conductor: &mut Conductor,
     course: &mut FabricRun,
 ) -> Result<(), LaunchError> {
-    let schedule = Schedule::new(identity.ranks, arguments.concurrency);
+    let schedule = arguments.schedule(identity.ranks);
     let rounds = arguments.rounds();
-    let missing: Vec<Vec<Vec<Pair>>> = (0..rounds)
-        .map(|round| course.batches(schedule, round))
-        .collect();
     if !arguments.hca.output.quiet {
-        let pairs = missing.iter().flatten().map(|batch| batch.len() as u64);
+        let pairs = (0..rounds).map(|round| course.pairs_to_measure(schedule, round));
         course.show_progress(pairs.sum());
     }
-    for (round, batches) in (0..).zip(missing) {
+    for round in 0..rounds {
+        let batches = course.batches(schedule, round);
         course.show(&format!("round {} of {rounds}", round + 1));
         conductor.measure(round, batches, course)?;
     }

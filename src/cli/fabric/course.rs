@@ -5,35 +5,30 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde::Deserialize as _;
-use serde_json::json;
-
 use super::FabricArguments;
-use super::earlier::{EarlierFabric, FabricDocument, Member};
+use super::earlier::{EarlierFabric, FabricDocument};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
-use super::names::{BETWEEN, distinct_names};
+use super::names::BETWEEN;
 use super::overview::{FabricFacts, FabricMeasurements, Overview};
-use crate::bench::hca::plan::Plan;
+use super::recorded::document;
+use super::{distances, dry_run};
 use crate::driver::ending::Ending;
-use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Sink};
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
-use crate::results::document::Program;
-use crate::results::finding::kinds::MACHINE_NOT_READY;
-use crate::results::finding::{Finding, Findings};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
-use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
+use crate::results::schema::fabric::{self as columns, FABRIC, NODES, PAIRS, RULES, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
+use crate::time::between::HostPairs;
 
 /// What rank 0 has so far.
 pub(super) struct FabricRun {
@@ -75,7 +70,16 @@ impl FabricRun {
         (known, earlier): (FabricFacts, Option<&EarlierFabric>),
     ) -> anyhow::Result<Self> {
         let mut document = document(identity, arguments, conductor, earlier);
-        let mut kept = RowFigures::new(document.nodes.len(), &judgement::limited(arguments)?);
+        document.tiers = distances::recorded(arguments, &known.tiers, &document.nodes);
+        let of_pairs = dry_run::sampled(arguments.schedule(identity.ranks));
+        let of_tiers = distances::finding(&known.tiers, &document.nodes);
+        for found in of_tiers.into_iter().chain(of_pairs) {
+            document.findings.add(found, None, None);
+        }
+        let mut kept = RowFigures::new(
+            pairs_of(arguments.schedule(identity.ranks)),
+            &judgement::limited(arguments)?,
+        );
         let resumed_at = earlier.iter().flat_map(|it| &it.document.resumed_at);
         resumed_at.for_each(|order| kept.resumed_at(*order));
         let path = folder.file(RUNS)?;
@@ -90,6 +94,12 @@ impl FabricRun {
             document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
+        if earlier.is_some() {
+            // Made again at the end: until then no verdict stands beside pairs that are measured anew.
+            for table in [PAIRS, NODES, SUMMARY, RULES] {
+                let _ = std::fs::remove_file(folder.path().join(table));
+            }
+        }
         // What was left out before is measured now.
         let left_out = RunsFile::written(&folder.file(LEFT_OUT)?, SCHEMA.left_out(), &[])?;
         let which = PairFolders::of(arguments, identity.ranks);
@@ -122,13 +132,30 @@ impl FabricRun {
             .map_or("?", String::as_str)
     }
 
-    /// The batches of a round that are still to be measured.
-    pub(super) fn batches(&self, schedule: Schedule, round: u32) -> Vec<Vec<Pair>> {
+    /// The batches of a round that are still to be measured. Of a round of which nothing is there yet, none is stored.
+    pub(super) fn batches(
+        &self,
+        schedule: Schedule,
+        round: u32,
+    ) -> Box<dyn Iterator<Item = Vec<Pair>>> {
         if !self.kept.has(round) {
-            return schedule.batches().collect();
+            return Box::new(schedule.batches());
         }
+        let missing = self.missing(schedule, round);
+        Box::new(schedule.batches_of(missing).into_iter())
+    }
+
+    /// How many pairs of a round are still to be measured.
+    pub(super) fn pairs_to_measure(&self, schedule: Schedule, round: u32) -> u64 {
+        match self.kept.has(round) {
+            true => self.missing(schedule, round).count() as u64,
+            false => schedule.pairs(),
+        }
+    }
+
+    fn missing(&self, schedule: Schedule, round: u32) -> impl Iterator<Item = Pair> {
         let all = schedule.batches().flatten();
-        schedule.batches_of(all.filter(|pair| !self.kept.is_whole(*pair, round)))
+        all.filter(move |pair| !self.kept.is_whole(*pair, round))
     }
 
     /// Shows the progress over this many pairs from here on.
@@ -164,7 +191,8 @@ impl FabricRun {
     /// The verdicts by all pairs together, with bounds as tight as third hosts leave them.
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
-        let narrow = !self.known.drift;
+        // And of a sample few third hosts know of both, for what takes the cube of the ranks.
+        let narrow = !self.known.drift && self.document.schedule["partners"] == "all";
         let contradictions = self.kept.ask_third_hosts(&self.document.nodes, narrow);
         self.document.contradictions = contradictions.told;
         self.document.contradicted_rounds = contradictions.rounds;
@@ -202,11 +230,17 @@ impl FabricRun {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
+        let small = distances::of_small_tiers(&self.known.tiers, &overview.fit.small_tiers);
+        if let Some(found) = small {
+            self.document.findings.add(found, None, None);
+        }
+        let partners = arguments.schedule(self.document.ranks).partners();
         let measured = FabricMeasurements {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
             dropped,
+            partners: &partners,
             // Third hosts have been asked by now.
             is_whole: is_over && dropped.is_empty() && self.outcome().is_ok(),
         };
@@ -258,7 +292,7 @@ impl FabricRun {
                 if let Some(least) = least.next() {
                     row[status] = least;
                 }
-                // A node of which another rank came later has its rank behind it since.
+                // A node of which another rank came later has its place behind it since.
                 row[1] = self.document.nodes[ends.0].as_str().into();
                 row[2] = self.document.nodes[ends.1].as_str().into();
                 row.extend(judged(ends));
@@ -279,6 +313,10 @@ impl FabricRun {
                 "{left_out} ordered pairs were left out and {failed} failed; left_out.csv and runs.csv have the reasons"
             ))),
         }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(super) fn into_folder(self) -> ResultsFolder {
@@ -399,78 +437,17 @@ fn go_on(
     Ok((file, kept, next))
 }
 
-/// `fabric.json`: it also contains the ranks that took part in the earlier run only.
-fn document(
-    identity: &Identity,
-    arguments: &FabricArguments,
-    conductor: &Conductor,
-    earlier: Option<&EarlierFabric>,
-) -> FabricDocument {
-    let mut there: BTreeMap<u32, Member> = BTreeMap::new();
-    for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
-        there.insert(member.rank, member.clone());
+/// The pairs of a schedule.
+fn pairs_of(schedule: Schedule) -> HostPairs {
+    let ranks = schedule.ranks() as usize;
+    let places = |pair: Pair| {
+        let [low, high] = pair.ranks().map(|rank| rank as usize);
+        (low, high)
+    };
+    match schedule.sampled() {
+        None => HostPairs::all(ranks),
+        Some(_) => HostPairs::some(ranks, schedule.batches().flatten().map(places)),
     }
-    for (hello, prepared) in conductor.members() {
-        let member = Member {
-            rank: hello.rank,
-            node: hello.node.clone(),
-            boot_id: hello.boot_id.clone(),
-            topology: hello.topology.clone(),
-            serves: hello.serves.to_string(),
-            port: prepared.clone(),
-        };
-        there.insert(hello.rank, member);
-    }
-    let mut names: Vec<String> = (0..identity.ranks)
-        .map(|rank| format!("rank{rank}"))
-        .collect();
-    for member in there.values() {
-        if let Some(name) = names.get_mut(member.rank as usize) {
-            name.clone_from(&member.node);
-        }
-    }
-    FabricDocument {
-        hcabench: Program::this(),
-        command_line: match earlier {
-            None => recorded_command_line(),
-            Some(earlier) => earlier.document.command_line.clone(),
-        },
-        engine: json!(identity.job.engine),
-        job: json!(identity.job),
-        ranks: identity.ranks,
-        nodes: distinct_names(&names),
-        there: there.into_values().collect(),
-        schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
-                          "rounds": arguments.rounds() }),
-        settings: settings(arguments),
-        contradictions: Vec::new(),
-        contradicted_rounds: Vec::new(),
-        resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
-        slow_ways: Vec::new(),
-        findings: of_ranks(conductor, earlier),
-    }
-}
-
-/// What ranks report before anything is measured, CPU quotas that are too small, beside what an earlier run found.
-fn of_ranks(conductor: &Conductor, earlier: Option<&EarlierFabric>) -> Findings {
-    let mut all = earlier.map_or_else(Findings::default, |it| it.document.findings.clone());
-    for (hello, prepared) in conductor.members() {
-        let found = Vec::<Finding>::deserialize(&prepared["findings"]).unwrap_or_default();
-        let found = found.into_iter();
-        for found in found.filter(|found| found.kind == MACHINE_NOT_READY.id) {
-            all.add(found.on(&*hello.node), None, None);
-        }
-    }
-    all
-}
-
-/// What is measured between two ranks, by the names of the options.
-fn settings(arguments: &FabricArguments) -> serde_json::Value {
-    let config = arguments.hca.config();
-    let mut settings = json!(Plan::new(&config.sweep).points.first());
-    settings["probes"] = json!(arguments.hca.between.probes());
-    settings["clock_drift"] = json!(arguments.hca.between.drift());
-    settings
 }
 
 fn failed(error: ReportError) -> LaunchError {

@@ -18,6 +18,9 @@ use crate::results::{ReportError, json};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct FabricDocument {
     pub(super) hcabench: Program,
+    /// When it began, in RFC 3339; empty of an earlier version.
+    #[serde(default)]
+    pub(super) started_at: String,
     /// With the program's name.
     pub(super) command_line: Vec<String>,
     pub(super) engine: Value,
@@ -29,6 +32,9 @@ pub(super) struct FabricDocument {
     pub(super) schedule: Value,
     /// What is measured between two ranks.
     pub(super) settings: Value,
+    /// Where the tiers come from, the pairs of each, and the nodes that are in none.
+    #[serde(default)]
+    pub(super) tiers: Value,
     /// What clocks contradict each other in over third hosts: no rank is blamed for it.
     #[serde(default)]
     pub(super) contradictions: Vec<String>,
@@ -55,16 +61,24 @@ pub(super) struct SlowWay {
     pub(super) slower_by_at_least_ns: u64,
 }
 
-/// A rank that took part.
+/// A rank that came.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Member {
     pub(super) rank: u32,
-    /// As the engine calls it.
+    /// As the launcher calls it.
     pub(super) node: String,
     pub(super) boot_id: String,
     pub(super) topology: Option<String>,
     pub(super) serves: String,
+    /// What it measured with; null if it could not.
     pub(super) port: Value,
+}
+
+impl Member {
+    /// Whether it could measure. Another node may come in its place where it could not.
+    pub(super) fn took_part(&self) -> bool {
+        !self.port.is_null()
+    }
 }
 
 /// An earlier run that is to go on.
@@ -90,10 +104,11 @@ impl EarlierFabric {
         Ok(EarlierFabric { folder, document })
     }
 
-    /// The names that the engine gave the ranks that took part, by rank.
+    /// The names that the launcher gave the ranks that took part, by rank.
     pub(super) fn names(&self) -> BTreeMap<u32, &str> {
         let there = self.document.there.iter();
         there
+            .filter(|member| member.took_part())
             .map(|member| (member.rank, member.node.as_str()))
             .collect()
     }
@@ -156,6 +171,7 @@ mod tests {
     fn a_run_goes_on_with_its_ranks_and_settings_only() {
         let document = FabricDocument {
             hcabench: Program::this(),
+            started_at: String::new(),
             command_line: words("hcabench fabric --burst 200 --inline --rank 0 --ranks 4 --out x"),
             engine: Value::Null,
             job: Value::Null,
@@ -164,6 +180,7 @@ mod tests {
             there: Vec::new(),
             schedule: Value::Null,
             settings: Value::Null,
+            tiers: Value::Null,
             contradictions: Vec::new(),
             contradicted_rounds: Vec::new(),
             resumed_at: Vec::new(),

@@ -124,7 +124,8 @@ pub(super) fn judge(
     let verdict = |from, to| pairs.of(from, to);
     let node_row = |rank: usize| {
         let name = &measured.nodes[rank];
-        rows::of_node(name, rank, &judged[rank], &matrices.half, tiers)
+        let partners = measured.partners[rank];
+        rows::of_node((name, rank), partners, &judged[rank], &matrices.half, tiers)
     };
     let figures = Figures {
         half_p50: &matrices.half,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::bench::fabric::matrix::{Matrix, ordered_pairs};
+use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::median;
 use crate::launch::schedule::Pair;
 use crate::results::schema::between::DECLARED;
@@ -12,7 +12,7 @@ use crate::results::schema::fabric::{self as columns, SCHEMA};
 use crate::results::schema::{COMPLETE, Column, ORDER, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
 use crate::time::Nanos;
-use crate::time::between::{BoundingLines, ExchangeSummary, Span};
+use crate::time::between::{BoundingLines, ExchangeSummary, HostPairs, Span};
 
 mod third_hosts;
 
@@ -59,7 +59,8 @@ type ColumnPlace = (Column, usize);
 /// What is kept of all rows.
 #[derive(Debug)]
 pub(super) struct RowFigures {
-    nodes: usize,
+    /// All, or those of the sample.
+    pairs: HostPairs,
     figures: Vec<ColumnPlace>,
     /// Round, status, what the bounds of one way rest on, and order.
     places: [usize; 4],
@@ -70,7 +71,7 @@ pub(super) struct RowFigures {
     rounds: BTreeMap<u32, RoundFigures>,
 }
 
-/// What is kept of a round, by ordered pair.
+/// What is kept of a round, by place of the ordered pair.
 #[derive(Debug)]
 struct RoundFigures {
     rows: Vec<u64>,
@@ -89,11 +90,11 @@ struct RoundFigures {
 }
 
 impl RoundFigures {
-    fn new(nodes: usize, figures: usize) -> Self {
+    fn new(pairs: &HostPairs, figures: usize) -> Self {
         RoundFigures {
-            rows: vec![NONE; nodes * nodes],
-            is_complete: vec![false; nodes * nodes],
-            figures: vec![Matrix::missing(nodes); figures],
+            rows: vec![NONE; pairs.places()],
+            is_complete: vec![false; pairs.places()],
+            figures: vec![Matrix::missing_of(pairs); figures],
             theta: Vec::new(),
             exchanged: Vec::new(),
             resumed: 0,
@@ -102,9 +103,17 @@ impl RoundFigures {
     }
 }
 
+impl RoundFigures {
+    /// Where the row of a pair is, or [`NONE`].
+    fn row(&self, pairs: &HostPairs, (from, to): Ends) -> u64 {
+        let place = pairs.place(from, to);
+        place.map_or(NONE, |place| self.rows[place])
+    }
+}
+
 impl RowFigures {
-    /// Of so many nodes. `more`: figures beside those that are always kept.
-    pub(super) fn new(nodes: usize, more: &[Column]) -> Self {
+    /// Of these pairs. `more`: figures beside those that are always kept.
+    pub(super) fn new(pairs: HostPairs, more: &[Column]) -> Self {
         let mut columns = JUDGED_BY.to_vec();
         for column in more {
             if columns.iter().all(|known| known.name != column.name) {
@@ -114,7 +123,7 @@ impl RowFigures {
         let with_place = |column: Column| (column, place_of(&column));
         let places = [ROUND, STATUS, columns::ONE_WAY_STATUS, ORDER];
         RowFigures {
-            nodes,
+            pairs,
             figures: columns.into_iter().map(with_place).collect(),
             places: places.map(|column| place_of(&column)),
             clocks: OF_CLOCKS.map(|column| place_of(&column)),
@@ -126,7 +135,7 @@ impl RowFigures {
     /// Without rows, of the same columns.
     pub(super) fn empty(&self) -> Self {
         RowFigures {
-            nodes: self.nodes,
+            pairs: self.pairs.clone(),
             figures: self.figures.clone(),
             places: self.places,
             clocks: self.clocks,
@@ -142,10 +151,11 @@ impl RowFigures {
 
     /// Whether there are such ranks: a file may have been changed.
     pub(super) fn check(&self, (from, to): Ends, path: &Path) -> Result<(), ReportError> {
-        if from != to && from.max(to) < self.nodes {
+        if from != to && self.pairs.place(from, to).is_some() {
             return Ok(());
         }
-        let reason = format!("{from} to {to} is not a pair of {} ranks", self.nodes);
+        let ranks = self.pairs.hosts();
+        let reason = format!("{from} to {to} is not a pair that is measured of {ranks} ranks");
         Err(ReportError::unfit("read", path, reason))
     }
 
@@ -153,11 +163,12 @@ impl RowFigures {
     pub(super) fn take(&mut self, ends: Ends, row: u64, cells: &[Cell]) {
         let [round, status, bounds, order] = self.places.map(|place| &cells[place]);
         let number = round.number().unwrap_or(0.0) as u32;
-        let (nodes, count) = (self.nodes, self.figures.len());
-        let round = self.rounds.entry(number);
-        let round = round.or_insert_with(|| RoundFigures::new(nodes, count));
         let (from, to) = ends;
-        let at = from * nodes + to;
+        let place = self.pairs.place(from, to);
+        let at = place.expect("rows of others are refused, and no others are measured");
+        let (pairs, count) = (&self.pairs, self.figures.len());
+        let round = self.rounds.entry(number);
+        let round = round.or_insert_with(|| RoundFigures::new(pairs, count));
         round.rows[at] = row;
         round.is_complete[at] = matches!(status, Cell::Text(status) if status == COMPLETE);
         for ((_, place), figures) in self.figures.iter().zip(&mut round.figures) {
@@ -188,9 +199,12 @@ impl RowFigures {
     /// Whether a pair is complete in a round, in both directions.
     pub(super) fn is_whole(&self, pair: Pair, round: u32) -> bool {
         let [low, high] = pair.ranks().map(|rank| rank as usize);
-        let both = [low * self.nodes + high, high * self.nodes + low];
-        let round = self.rounds.get(&round);
-        round.is_some_and(|round| both.iter().all(|at| round.is_complete[*at]))
+        let both = [(low, high), (high, low)].map(|(from, to)| self.pairs.place(from, to));
+        let is_complete = |round: &RoundFigures| {
+            let mut places = both.iter();
+            places.all(|place| place.is_some_and(|place| round.is_complete[place]))
+        };
+        self.rounds.get(&round).is_some_and(is_complete)
     }
 
     /// Whether there is a row of a round.
@@ -206,8 +220,8 @@ impl RowFigures {
                 let pair = Pair::of(ends.0 as u32, ends.1 as u32);
                 !but_for.contains(number) && self.is_whole(pair, *number)
             };
-            for ends in ordered_pairs(self.nodes) {
-                match round.rows[ends.0 * self.nodes + ends.1] {
+            for ends in self.pairs.each() {
+                match round.row(&self.pairs, ends) {
                     NONE => {}
                     row if is_whole(ends) => {
                         whole.push(row);
@@ -222,19 +236,20 @@ impl RowFigures {
 
     /// The pairs of which there are rows.
     pub(super) fn pairs(&self) -> impl Iterator<Item = Ends> + '_ {
-        ordered_pairs(self.nodes).filter(|(from, to)| {
-            let at = from * self.nodes + to;
-            self.rounds.values().any(|round| round.rows[at] != NONE)
+        self.pairs.each().filter(|ends| {
+            let mut rounds = self.rounds.values();
+            rounds.any(|round| round.row(&self.pairs, *ends) != NONE)
         })
     }
 
     /// The places of a pair's rows, with what third hosts tell of them.
     pub(super) fn rows(&self, (from, to): Ends) -> impl Iterator<Item = (u64, ThirdHostGain)> + '_ {
-        let at = from * self.nodes + to;
+        let at = self.pairs.place(from, to);
         let rounds = self.rounds.values();
         let of = rounds.map(move |round| {
-            let third = round.third.get(at).copied();
-            (round.rows[at], third.unwrap_or_default())
+            let third = at.and_then(|at| round.third.get(at).copied());
+            let row = at.map_or(NONE, |at| round.rows[at]);
+            (row, third.unwrap_or_default())
         });
         of.filter(|(row, _)| *row != NONE)
     }
@@ -243,14 +258,14 @@ impl RowFigures {
     pub(super) fn matrix(&self, column: &Column) -> Matrix {
         let place = (self.figures.iter()).position(|(it, _)| it.name == column.name);
         let Some(place) = place else {
-            return Matrix::missing(self.nodes);
+            return Matrix::missing_of(&self.pairs);
         };
         let mut rounds = self.rounds.values().map(|round| &round.figures[place]);
         if self.rounds.len() == 1 {
             return rounds.next().cloned().expect("there is one");
         }
         let rounds: Vec<&Matrix> = rounds.collect();
-        Matrix::of(self.nodes, |from, to| {
+        Matrix::missing_of(&self.pairs).alike(|from, to| {
             let of = rounds.iter().filter_map(|round| round.get(from, to));
             median(of.collect())
         })
@@ -303,7 +318,7 @@ mod tests {
 
     #[test]
     fn medians_are_of_complete_rounds_and_whole_pairs_have_both_directions() {
-        let mut kept = RowFigures::new(3, &[columns::HALF_MAX]);
+        let mut kept = RowFigures::new(HostPairs::all(3), &[columns::HALF_MAX]);
         let half = |ns: f64| [(columns::HALF_MAX, Cell::from(ns))];
         for (number, ns) in [(0, 10.0), (1, 30.0), (2, 20.0)] {
             kept.take(

@@ -5,8 +5,10 @@
 //! | [`ranks`] | what each process of the job does |
 //! | [`conducting`] | what rank 0 does besides |
 //! | [`course`] | rank 0's files: what comes is on disk before the next pairs are measured |
+//! | [`recorded`] | what `fabric.json` has from the beginning |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
+//! | [`distances`] | where the tiers come from |
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | the verdicts on pairs, nodes and tiers |
@@ -15,6 +17,7 @@
 
 mod conducting;
 mod course;
+mod distances;
 mod dry_run;
 mod earlier;
 mod folders;
@@ -24,6 +27,7 @@ mod names;
 mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
+mod recorded;
 mod texts;
 
 use std::net::IpAddr;
@@ -37,10 +41,11 @@ use crate::arguments::values::{count, duration, limits};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::HcaArguments;
+use crate::cli::health::OverTimeArguments;
 use crate::launch::conductor::Limits;
 use crate::launch::identity::{Identity, IdentityError, Options, environment};
 use crate::launch::message::Terms;
-use crate::launch::schedule::Concurrency;
+use crate::launch::schedule::{Concurrency, Partners, Schedule};
 use crate::rig::limit::Limit;
 
 /// How many pairs are measured at once, of which the number may have a unit.
@@ -52,12 +57,35 @@ fn concurrency(text: &str) -> Result<Concurrency, String> {
     }
 }
 
+/// With how many others each rank is measured.
+fn partners(text: &str) -> Result<Partners, String> {
+    if text == "all" {
+        return Ok(Partners::All);
+    }
+    let number = count::<u32>(text, LEAST_PARTNERS..=u64::from(u32::MAX));
+    let number = number.map_err(|error| format!("{error}, or 'all'; fewer judge no node"))?;
+    let number = NonZeroU32::new(number).expect("it is not below the least");
+    Ok(Partners::AtMost(number))
+}
+
+/// With fewer others a node is hardly judged.
+const LEAST_PARTNERS: u64 = 4;
+/// Up to this many ranks all pairs are measured, if not asked for otherwise.
+const ALL_PAIRS_UP_TO: u32 = 1024;
+/// Beyond, each rank with this many others.
+const USUAL_PARTNERS: NonZeroU32 = NonZeroU32::new(64).unwrap();
+
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
     /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(long, value_name = "HOW", default_value = "together", value_parser = concurrency, help_heading = "Fabric")]
     pub concurrency: Concurrency,
+
+    /// Measure each rank with this many others, 4 at least, drawn at random by --seed, or with all [default: all up to 1024 ranks, else
+    /// 64]
+    #[arg(long, value_name = "N", value_parser = partners, help_heading = "Fabric")]
+    pub partners: Option<Partners>,
 
     /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
     #[arg(long, value_name = "N", default_value_t = 16,
@@ -68,22 +96,32 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Fabric", value_parser = duration)]
     pub pair_timeout: Duration,
 
-    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line; only pairs of
-    /// one distance are compared [default: the switches of Slurm]
+    /// Read from a file at which switch each node is: Slurm's topology.conf or the output of ibnetdiscover; only pairs of
+    /// one distance are compared [default: SLURM_TOPOLOGY_ADDR of each node]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "group",
+        help_heading = "Fabric"
+    )]
+    pub topology: Option<PathBuf>,
+
+    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line, in place of
+    /// --topology
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub group: Option<PathBuf>,
 
-    /// Set the number of this process among all, from 0 [default: from the engine]
+    /// Set the number of this process among all, from 0 [default: from the launcher]
     #[arg(long, value_name = "N",
           value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub rank: Option<u32>,
 
-    /// Set the number of processes [default: from the engine]
+    /// Set the number of processes [default: from the launcher]
     #[arg(long, value_name = "N",
           value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
-    /// Set the host of rank 0, with a TCP port if the engine provides none
+    /// Set the host of rank 0, with a TCP port if the launcher provides none
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
     pub rendezvous: Option<String>,
 
@@ -110,6 +148,10 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub prometheus: Option<PathBuf>,
 
+    /// What it is judged by beside its own verdicts.
+    #[command(flatten)]
+    pub over_time: OverTimeArguments,
+
     /// What is measured between two ranks.
     #[command(flatten)]
     pub hca: HcaArguments,
@@ -123,6 +165,23 @@ impl FabricArguments {
             rendezvous: self.rendezvous.clone(),
         };
         Identity::find(&options, &environment, host)
+    }
+
+    /// Whether ranks meet and serve where no other host can connect.
+    fn is_of_one_host(&self, identity: &Identity) -> bool {
+        let mut hosts = identity.rendezvous.hosts.iter();
+        let meets = hosts.all(|host| host.parse::<IpAddr>().is_ok_and(|host| host.is_loopback()));
+        meets && self.bind.is_none_or(|bind| bind.is_loopback())
+    }
+
+    /// Which pairs of this many ranks are measured, and when.
+    fn schedule(&self, ranks: u32) -> Schedule {
+        let usual = match ranks {
+            ..=ALL_PAIRS_UP_TO => Partners::All,
+            _ => Partners::AtMost(USUAL_PARTNERS),
+        };
+        let partners = self.partners.unwrap_or(usual);
+        Schedule::new(ranks, self.concurrency).with(partners, self.hca.seed)
     }
 
     fn rounds(&self) -> u32 {
@@ -146,6 +205,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         ("--until-round", sweep.until_round.is_some(), not_here),
         ("--budget", sweep.budget.is_some(), not_here),
         ("--order-seed", sweep.order_seed.is_some(), not_here),
+        ("--label", sweep.label.is_some(), "it is not recorded"),
         (
             "--json",
             output.json && !sweep.dry_run,
@@ -176,7 +236,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
 pub fn rank_zero(
     words: &[&str],
     identity: &Identity,
-    meeting: (std::net::TcpListener, Terms, Limits),
+    (listener, terms, limits): (std::net::TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     use clap::{Args as _, FromArgMatches as _};
     let command = clap::Command::new("fabric").args_override_self(true);
@@ -184,7 +244,12 @@ pub fn rank_zero(
     let matches = command.try_get_matches_from(words)?;
     let arguments = FabricArguments::from_arg_matches(&matches)?;
     let place = conducting::FabricOutput::find(&arguments, identity)?;
-    conducting::conduct(&arguments, identity, &place, meeting)
+    conducting::conduct(
+        &arguments,
+        identity,
+        &place,
+        (listener.into(), terms, limits),
+    )
 }
 
 /// Runs a rank, or prints what all would do. Returns the exit code.
@@ -205,17 +270,19 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
         .into());
     }
     check(arguments, &config, &plan.points[0])?;
+    let secret = arguments.hca.between.secret.load()?;
     if arguments.hca.sweep.dry_run {
+        arguments.over_time.read(&recorded::compared(arguments))?;
         return dry_run::run(arguments, &plan.points[0]);
     }
     crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     #[cfg(feature = "rdma")]
     {
-        ranks::run(arguments, config)
+        ranks::run(arguments, config, secret)
     }
     #[cfg(not(feature = "rdma"))]
     {
-        let _ = config;
+        let _ = (config, secret);
         anyhow::bail!("{}", super::WITHOUT_RDMA)
     }
 }

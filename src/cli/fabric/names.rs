@@ -20,8 +20,9 @@ fn apart_from_between(name: &str) -> String {
     name
 }
 
-/// Names with the rank behind them where several have the same, or more than once, where one is called so already. Who
-/// has a name alone keeps it, but for what cannot be in the name of a folder. Folders have them, too.
+/// Names with their place among those of the same name behind them where several have it, or more than once, where one is
+/// called so already: it is the same in each run, whatever other hosts take part. Who has a name alone keeps it, but for
+/// what cannot be in the name of a folder. Folders have them, too.
 pub(super) fn distinct_names(names: &[String]) -> Vec<String> {
     let no_path = |name: &String| {
         let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
@@ -34,13 +35,17 @@ pub(super) fn distinct_names(names: &[String]) -> Vec<String> {
         *counts.entry(name.clone()).or_default() += 1;
     }
     let mut taken = distinct(counts.keys().cloned());
-    for (rank, name) in names.iter_mut().enumerate() {
+    let mut places: BTreeMap<String, u32> = BTreeMap::new();
+    for name in &mut names {
         if counts[name.as_str()] == 1 {
             continue;
         }
-        *name += &format!(".{rank}");
+        let next = places.entry(name.clone()).or_default();
+        let place = format!(".{next}");
+        *next += 1;
+        *name += &place;
         while !taken.insert(name.clone()) {
-            *name += &format!(".{rank}");
+            *name += &place;
         }
     }
     names
@@ -57,8 +62,9 @@ mod tests {
             ("n n m", "n.0 n.1 m"),
             // Who is called so keeps the name, whichever rank it has.
             ("n n n.1", "n.0 n.1.1 n.1"),
-            ("n.1 n n", "n.1 n.1.1 n.2"),
-            ("n n n.1 n.1 n.1.1", "n.0 n.1.1.1 n.1.2 n.1.3 n.1.1"),
+            ("n.1 n n", "n.1 n.0 n.1.1"),
+            ("m n n", "m n.0 n.1"),
+            ("n n n.1 n.1 n.1.1", "n.0 n.1.1.1 n.1.0 n.1.1.1.1 n.1.1"),
             ("../a _a _a", "_a.0 _a.1 _a.2"),
             ("x x-to-y y-to-z z", "x x_to_y y_to_z z"),
             ("a a-to b to-b to", "a a_to b to_b to"),

@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::FabricArguments;
+use super::distances::{endpoint, is_of_the_ranks};
+use super::earlier::EarlierFabric;
 use super::kept::{Ends, RowFigures};
-use crate::arguments::UsageError;
 use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::{Fit, median, polish};
 use crate::bench::fabric::suspects::{Remeasurements, choose};
-use crate::bench::fabric::tiers::{TierSource, Tiers};
+use crate::bench::fabric::tiers::{TierFile, TierSource, Tiers};
 use crate::launch::conductor::Conductor;
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
@@ -33,31 +36,40 @@ impl FabricFacts {
     }
 }
 
-/// The tiers, by the user's file `groups`, else by the engine.
+/// The tiers, by the user's file, else by the launcher.
 pub(super) fn known(
     arguments: &FabricArguments,
-    groups: Option<String>,
+    file: Option<&TierFile>,
     conductor: &Conductor,
+    earlier: Option<&EarlierFabric>,
 ) -> anyhow::Result<FabricFacts> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
         .max()
         .unwrap_or(0) as usize;
-    let mut hosts: Vec<String> = (0..ranks).map(|rank| format!("rank{rank}")).collect();
+    let mut there = vec![None; ranks];
     let mut addresses = vec![None; ranks];
-    for (hello, _) in conductor.members() {
-        hosts[hello.rank as usize] = hello.node.clone();
+    // Ranks that took part before have pairs, whether they come again or not.
+    for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
+        if let Some(place) = there.get_mut(member.rank as usize) {
+            *place = Some(endpoint(&member.node, &member.port));
+            addresses[member.rank as usize] = member.topology.clone();
+        }
+    }
+    let left = conductor.left().map(|hello| (hello, &Value::Null));
+    for (hello, prepared) in left.chain(conductor.members()) {
+        there[hello.rank as usize] = Some(endpoint(&hello.node, prepared));
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = groups.map_or(TierSource::Addresses(addresses), TierSource::Groups);
-    let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
-        let file = arguments
-            .group
-            .as_ref()
-            .map_or(String::new(), |file| file.display().to_string());
-        UsageError(format!("--group {file}: {error}"))
-    })?;
+    let source = match file {
+        Some(file) => TierSource::File(file.clone()),
+        None => TierSource::Addresses(addresses),
+    };
+    let tiers = Tiers::of_ranks(&there, &source);
+    if let Some(file) = file {
+        is_of_the_ranks(arguments, file, &there, &tiers)?;
+    }
     Ok(FabricFacts {
         tiers,
         drift: arguments.hca.between.drift() > 0,
@@ -72,6 +84,8 @@ pub(super) struct FabricMeasurements<'a> {
     pub(super) kept: &'a RowFigures,
     pub(super) again: Option<&'a RowFigures>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
+    /// With how many others each rank was to be measured.
+    pub(super) partners: &'a [u32],
     /// Whether all was measured.
     pub(super) is_whole: bool,
 }
@@ -102,9 +116,7 @@ impl Matrices {
             of(&columns::ONE_WAY_P50_HIGH),
         );
         let both = |combine: fn(f64, f64) -> f64| {
-            Matrix::of(low.nodes(), |from, to| {
-                Some(combine(low.get(from, to)?, high.get(from, to)?))
-            })
+            low.alike(|from, to| Some(combine(low.get(from, to)?, high.get(from, to)?)))
         };
         Matrices {
             half: of(&columns::HALF_P50),

@@ -23,10 +23,12 @@ use crate::host::pinning::current_affinity;
 use crate::host::threads;
 use crate::launch::agent::Agent;
 use crate::launch::conductor::Limits;
+use crate::launch::entrance::Door;
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::Hello;
 use crate::launch::rendezvous;
+use crate::launch::secret::Secret;
 use crate::launch::wire::listen_at;
 use crate::results::text::printable;
 use crate::terminal::output::say;
@@ -37,30 +39,47 @@ const LEAVING: Duration = Duration::from_millis(800);
 const GATHERING: Duration = Duration::from_secs(60);
 
 /// Runs this rank. Returns the exit code.
-pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result<u8> {
+pub(super) fn run(
+    arguments: &FabricArguments,
+    config: Config,
+    secret: Option<Secret>,
+) -> anyhow::Result<u8> {
     interrupt::install()?;
     let (host, boot_id) = machine_name();
     let identity = arguments
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
+    // What rank 0 refuses, it refuses before anything else.
+    let place = match identity.rank {
+        0 => Some(FabricOutput::find(arguments, &identity)?),
+        _ => None,
+    };
     let asked = arguments.hca.between.config();
     let words = of_all(crate::arguments::expanded_arguments());
     let settings = json!({ "arguments": words, "drift": asked.drift });
     let pair = Arc::new(PairEnd::new(config, asked));
-    let serves = serve_others(&pair, arguments.bind)?;
+    let bind = match secret {
+        // No other host is to reach this one.
+        None if arguments.is_of_one_host(&identity) => {
+            arguments.bind.or(Some(Ipv4Addr::LOCALHOST.into()))
+        }
+        _ => arguments.bind,
+    };
+    let serves = serve_others(&pair, bind, secret.clone())?;
     let cpus = current_affinity()?.to_string();
     let hello = Hello::new(&identity, settings, (boot_id, cpus), serves);
-    if identity.rank > 0 {
-        let agent = Agent::meet(&identity.rendezvous, &hello, GATHERING)?;
+    let Some(place) = place else {
+        let agent = Agent::meet_with(secret.as_ref(), &identity.rendezvous, &hello, GATHERING)?;
         agent.attend(&mut &*pair)?;
         return Ok(0);
-    }
-    lead(arguments, &identity, hello, pair)
+    };
+    lead(arguments, &identity, &place, (hello, pair, secret))
 }
 
 /// The command line without what differs from rank to rank.
 fn of_all(words: &[OsString]) -> Vec<String> {
-    let all = without(words, &[("rank", true), ("bind", true)]).into_iter();
+    let own = [("rank", true), ("bind", true), ("secret-file", true)];
+    let all = without(words, &own).into_iter();
     all.map(|word| word.to_string_lossy().into_owned())
         .collect()
 }
@@ -83,12 +102,17 @@ fn serving_address(bind: Option<IpAddr>) -> anyhow::Result<IpAddr> {
 }
 
 /// Serves the measurements of other ranks from here on. Returns where.
-fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
+fn serve_others(
+    pair: &Arc<PairEnd>,
+    bind: Option<IpAddr>,
+    secret: Option<Secret>,
+) -> anyhow::Result<SocketAddr> {
     let bind = serving_address(bind)?;
     let (told, address) = channel();
     let told = Mutex::new(told);
     let service = Service {
-        bind: SocketAddr::new(bind, 0),
+        bind: vec![SocketAddr::new(bind, 0)],
+        secret,
         once: false,
     };
     let work = Arc::new(HcaService {
@@ -108,6 +132,9 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
                     printable(&reason)
                 ));
             }
+            Event::MoreRefused { count } => {
+                say(format_args!("hcabench: refused {count} more connections"));
+            }
             // The rank that asked reports it.
             Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
         };
@@ -125,23 +152,26 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
 fn lead(
     arguments: &FabricArguments,
     identity: &Identity,
-    hello: Hello,
-    pair: Arc<PairEnd>,
+    place: &FabricOutput,
+    (hello, pair, secret): (Hello, Arc<PairEnd>, Option<Secret>),
 ) -> anyhow::Result<u8> {
-    let place = FabricOutput::find(arguments, identity)?;
     let listener = rendezvous::listen(&identity.rendezvous).map_err(exit_error)?;
+    let door = Door {
+        secret: secret.clone(),
+        ..listener.into()
+    };
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());
     let agent = threads::start(agent, move || -> Result<(), LaunchError> {
-        Agent::meet(&rendezvous, &hello, GATHERING)?.attend(&mut &*pair)
+        Agent::meet_with(secret.as_ref(), &rendezvous, &hello, GATHERING)?.attend(&mut &*pair)
     })?;
     let limits = Limits {
         gather: GATHERING,
         measure: arguments.pair_timeout,
         ..Limits::default()
     };
-    let code = conduct(arguments, identity, &place, (listener, terms, limits))?;
+    let code = conduct(arguments, identity, place, (door, terms, limits))?;
     // It ends on command, unless its device keeps it.
     let until = Instant::now() + LEAVING;
     while !agent.is_finished() && Instant::now() < until {
@@ -165,6 +195,7 @@ mod tests {
                 "fabric --burst=9",
             ),
             ("fabric --ranks 4", "fabric --ranks 4"),
+            ("fabric --secret-file a --depth 4", "fabric --depth 4"),
         ] {
             assert_eq!(of(line), expected);
         }

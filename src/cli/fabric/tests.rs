@@ -4,11 +4,14 @@ use crate::testing::Has as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread::spawn;
-use std::time::Duration;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+mod over_time;
 
 use super::*;
 use crate::launch::agent::{Agent, RankWork};
@@ -28,6 +31,8 @@ const ALONE: &str = "alone";
 /// Names of nodes: from rank 1 to rank 2 it takes longer; rank 1's clock or rank 2's was set.
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
+/// Each pair takes a while.
+const SLOWLY: &str = "slowly";
 /// A CPU quota stops rank 1.
 const QUOTA: &str = "quota";
 
@@ -53,6 +58,9 @@ impl RankWork for ScriptedRank {
     fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
+        if self.node == SLOWLY {
+            sleep(Duration::from_millis(20));
+        }
         let [low, high] = order.pair.ranks();
         let fails = self.fails == Some(place);
         let direction = |from: u32, to: u32| {
@@ -218,6 +226,67 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
     assert!(error.is::<UsageError>() && error.to_string().contains("it is complete"));
 }
 
+/// Where the process that is killed has its results.
+const KILLED: &str = "HCABENCH_TEST_KILLED";
+
+#[test]
+fn a_run_whose_rank_0_was_killed_goes_on_and_has_each_pair_once() {
+    let options = ["--concurrency", "alone", "--rounds", "2"];
+    let of = |option, out: &str| run(&[&[option, out][..], &options].concat(), 5, SLOWLY, None);
+    if let Ok(out) = std::env::var(KILLED) {
+        // In the process that is killed: it does not end by itself.
+        of("--out", &out).0.unwrap();
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let path = out.display().to_string();
+    let this = "a_run_whose_rank_0_was_killed_goes_on_and_has_each_pair_once";
+    let mut killed = Command::new(std::env::current_exe().unwrap());
+    let mut killed = killed
+        .arg(this)
+        .env(KILLED, &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let rows = || fs::read_to_string(out.join(RUNS)).map_or(0, |text| text.lines().count());
+    let until = Instant::now() + LONG;
+    while rows() < 8 && Instant::now() < until {
+        sleep(Duration::from_millis(5));
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let before = rows();
+    assert!((8..41).contains(&before), "{before}");
+    assert!(out.join(MARK).exists());
+    // The tests of this process may have been started by other arguments.
+    let mut document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+    document["command_line"] = std::env::args().collect();
+    fs::write(out.join(columns::FABRIC), document.to_string()).unwrap();
+    let (ended, measured) = of("--resume", &path);
+    assert_eq!(ended.unwrap(), 0);
+    // Of a pair both rows or none are there, but for one that was being written.
+    let whole = 20 - measured.len();
+    assert!(
+        (before - 1).abs_diff(2 * whole) <= 2,
+        "{before} lines, {whole} pairs"
+    );
+    assert!(!out.join(MARK).exists());
+    let text = text(&out, RUNS);
+    let mut pairs: Vec<(&str, &str)> = text
+        .lines()
+        .skip(1)
+        .map(|row| {
+            let mut cells = row.split(',');
+            (cells.next().unwrap(), cells.next().unwrap())
+        })
+        .collect();
+    assert_eq!(pairs.len(), 40);
+    pairs.sort_unstable();
+    pairs.dedup();
+    assert_eq!(pairs.len(), 40);
+}
+
 #[test]
 fn other_ranks_and_nodes_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -254,6 +323,55 @@ fn a_file_of_groups_that_is_not_there_is_refused_before_ranks_come() {
     assert!(error.is::<UsageError>(), "{error}");
     error.to_string().has(&[&format!("--group {groups}: ")]);
     assert!(!Path::new(&out).exists());
+    for text in [
+        "SwitchName=a Nodes=n0\nSwitchName=b Node=n1\n",
+        "\nn0 leaf\n",
+    ] {
+        fs::write(&groups, text).unwrap();
+        let (ended, _) = run(&["--out", &out, "--topology", &groups], 4, ALONE, None);
+        let error = ended.unwrap_err();
+        assert!(error.is::<UsageError>(), "{error}");
+        let expected = format!("--topology {groups}: line 2: ");
+        error.to_string().has(&[&expected, "SwitchName=NAME"]);
+        assert!(!Path::new(&out).exists());
+    }
+}
+
+#[test]
+fn pairs_are_judged_within_the_tiers_of_the_topology_and_others_are_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, conf) = (path("out"), path("topology.conf"));
+    fs::write(
+        &conf,
+        "SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-4]\nSwitchName=c Switches=a,b\n",
+    )
+    .unwrap();
+    let (ended, _) = run(&["--out", &out, "--topology", &conf], 6, "n", None);
+    assert_eq!(ended.unwrap(), 0);
+    let out = Path::new(&out);
+    let both = ["tier", "verdict"];
+    assert_eq!(cells(out, "n0-to-n2", &both), ["leaf", "ok"]);
+    assert_eq!(cells(out, "n0-to-n3", &both), ["up-1", "ok"]);
+    for pair in ["n0-to-n5", "n5-to-n3"] {
+        assert_eq!(cells(out, pair, &both), ["unknown", "not-judged"], "{pair}");
+    }
+    let nodes = text(out, columns::NODES);
+    let node = nodes.lines().find(|row| row.starts_with("n5,")).unwrap();
+    assert!(node.contains(",not-judged,"), "{node}");
+    let document: Value = serde_json::from_str(&text(out, columns::FABRIC)).unwrap();
+    let expected = serde_json::json!({
+        "source": "topology.conf", "file": conf, "unknown": ["n5"],
+        "pairs": { "leaf": 4, "up-1": 6, "unknown": 5 },
+        "groups": ["c.a", "c.a", "c.a", "c.b", "c.b", ""],
+    });
+    assert_eq!(document["tiers"], expected);
+    let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+    let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+    lines.join("\n").has(&[
+        "the tier of n5 is unknown",
+        "topology.conf does not name them",
+    ]);
 }
 
 #[test]
@@ -278,6 +396,105 @@ fn a_slow_pair_is_measured_again_beside_others() {
     );
     let slow = pairs.lines().find(|row| row.starts_with("n4-to-n1,"));
     assert!(slow.unwrap().contains(",suspect,"), "{pairs}");
+}
+
+#[test]
+fn a_sample_measures_as_many_partners_of_each_rank_and_goes_on_with_the_same_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let path = out.display().to_string();
+    let options = ["--partners", "4"];
+    let schedule = Schedule::new(8, Concurrency::Together);
+    let schedule = schedule.with(partners("4").unwrap(), 1);
+    let pairs: Vec<Pair> = schedule.batches().flatten().collect();
+    let bad = (1, pairs[5]);
+    let (ended, measured) = run(
+        &[&["--out", &path][..], &options].concat(),
+        8,
+        "n",
+        Some(bad),
+    );
+    ended.unwrap_err();
+    assert_eq!(measured.len(), 32);
+    // As rank 0 leaves it that is killed while it writes a row of the second round.
+    let rows = text(&out, RUNS);
+    let kept: Vec<&str> = rows.split_inclusive('\n').take(1 + 32 + 8).collect();
+    fs::write(out.join(RUNS), format!("{}n0-to-n", kept.concat())).unwrap();
+    let again = [&["--resume", &path][..], &options].concat();
+    let (ended, again) = run(&again, 8, "n", None);
+    assert_eq!(ended.unwrap(), 0);
+    assert!((12..=13).contains(&again.len()), "{again:?}");
+    assert!(
+        again
+            .iter()
+            .all(|(round, pair)| *round == 1 && pairs.contains(pair))
+    );
+    assert!(!out.join(MARK).exists());
+    assert_eq!(text(&out, RUNS).lines().count(), 1 + 64);
+    let rows = text(&out, columns::PAIRS);
+    assert_eq!(rows.lines().count(), 1 + 32);
+    for pair in &pairs {
+        let [low, high] = pair.ranks();
+        assert!(rows.contains(&format!("\nn{low}-to-n{high},")), "{pair}");
+        assert!(rows.contains(&format!("\nn{high}-to-n{low},")), "{pair}");
+    }
+    let nodes = text(&out, columns::NODES);
+    assert!(
+        nodes.lines().skip(1).all(|row| row.contains(",8,0,")),
+        "{nodes}"
+    );
+    let summary = text(&out, "summary.csv");
+    summary.has(&["fabric,56,32,"]);
+    let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+    let schedule = &document["schedule"];
+    let said = ["partners", "pairs", "seed"].map(|name| schedule[name].as_u64().unwrap());
+    assert_eq!(said, [4, 16, 1]);
+    let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+    let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+    lines
+        .join("\n")
+        .has(&["each rank was measured with 4 of 7 others"]);
+}
+
+#[test]
+fn a_sample_of_fewer_than_four_partners_is_refused() {
+    for text in ["0", "3", "some", "-4", ""] {
+        assert!(partners(text).unwrap_err().contains("from 4"), "{text}");
+    }
+    assert_eq!(partners("all").unwrap(), Partners::All);
+}
+
+#[test]
+fn a_file_of_other_hosts_is_refused_and_tiers_do_not_change_when_a_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, conf) = (path("out"), path("topology.conf"));
+    fs::write(&conf, "SwitchName=a Nodes=m[0-2]\n").unwrap();
+    let options = ["--topology", &conf];
+    let (ended, measured) = run(&[&["--out", &out][..], &options].concat(), 3, "n", None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>() && measured.is_empty(), "{error}");
+    error
+        .to_string()
+        .has(&["--topology", "called as n0", "such as m0"]);
+    assert!(!Path::new(&out).exists());
+
+    fs::write(&conf, "SwitchName=a Nodes=n[0-1]\n").unwrap();
+    let bad = (0, Pair::of(1, 2));
+    let (ended, _) = run(
+        &[&["--out", &out][..], &options].concat(),
+        3,
+        "n",
+        Some(bad),
+    );
+    ended.unwrap_err();
+    fs::write(&conf, "SwitchName=a Nodes=n[0-2]\n").unwrap();
+    let (ended, measured) = run(&[&["--resume", &out][..], &options].concat(), 3, "n", None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>() && measured.is_empty(), "{error}");
+    error
+        .to_string()
+        .has(&["the place of n2 in the network was unknown there, and is a now"]);
 }
 
 fn cells(folder: &Path, pair: &str, columns: &[&str]) -> Vec<String> {
@@ -377,7 +594,11 @@ fn a_run_that_goes_on_names_ranks_that_a_quota_stops_once() {
         assert_eq!((ended.unwrap(), again.len()), (0, measured));
         let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
         let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
-        assert_eq!(found.all().len(), 4, "{found:?}");
+        let of_ranks = found
+            .all()
+            .into_iter()
+            .filter(|it| it.kind != "without-secret");
+        assert_eq!(of_ranks.count(), 4, "{found:?}");
         let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
         let lines = lines.join("\n");
         lines.has(&["quota0: CPU quota", "quota2: CPU quota", text_of_rank_1]);

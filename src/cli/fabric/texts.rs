@@ -113,7 +113,9 @@ pub(super) fn text(
             .map_or("?", String::as_str);
         text += &format!("missing: {name}: {reason}\n");
     }
-    let mut worst: Vec<(usize, usize, f64)> = matrices.half.each().collect();
+    // Without pairs that are not judged.
+    let is_judged = |(from, to, _): &(usize, usize, f64)| fit.rest.get(*from, *to).is_some();
+    let mut worst: Vec<(usize, usize, f64)> = matrices.half.each().filter(is_judged).collect();
     sort_by(&mut worst, |one, other| {
         let rest = |it: &(usize, usize, f64)| fit.rest.get(it.0, it.1).unwrap_or(0.0);
         rest(other).total_cmp(&rest(one))

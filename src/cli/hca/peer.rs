@@ -10,6 +10,7 @@ pub(crate) use self::running::{VIEW, run};
 use crate::arguments::UsageError;
 use crate::arguments::values::{count, uncertainty};
 use crate::between::peer::PeerConfig;
+use crate::cli::secret::SecretArguments;
 use crate::time::{ClockKind, Nanos};
 
 /// Probes of a phase where none are asked for.
@@ -40,6 +41,10 @@ pub(crate) struct PeerArguments {
     #[arg(long, value_name = "PPM", help_heading = "Two hosts",
           value_parser = |text: &str| count::<u32>(text, 0..=1_000_000))]
     pub clock_drift: Option<u32>,
+
+    /// What shows that both hosts belong together.
+    #[command(flatten)]
+    pub secret: SecretArguments,
 }
 
 impl PeerArguments {
@@ -57,6 +62,7 @@ impl PeerArguments {
     pub(crate) fn config(&self) -> PeerConfig {
         PeerConfig {
             run: None,
+            secret: self.secret.source(),
             limit: None,
             peer: self.peer.clone().unwrap_or_default(),
             probes: self.probes(),
@@ -90,16 +96,19 @@ impl PeerArguments {
         Ok(())
     }
 
-    /// Refuses options of two hosts where there is one.
+    /// Refuses options of two hosts where there is one, and a secret that is none.
     pub(crate) fn check_peer(&self) -> Result<(), UsageError> {
+        if self.peer.is_some() {
+            return self.secret.load().map(drop);
+        }
         let set = [
+            ("--secret-file", self.secret.secret_file.is_some()),
+            ("--without-secret", self.secret.without_secret),
             ("--probes", self.probes.is_some()),
             ("--clock-drift", self.clock_drift.is_some()),
             ("--clock-uncertainty", self.clock_uncertainty.is_some()),
         ];
-        let mut alone = set
-            .into_iter()
-            .filter(|(_, set)| *set && self.peer.is_none());
+        let mut alone = set.into_iter().filter(|(_, set)| *set);
         alone.next().map_or(Ok(()), |(option, _)| {
             Err(UsageError(format!(
                 "{option}: there is one host and one clock: name the other host by --peer, or leave it out"

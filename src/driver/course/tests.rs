@@ -74,6 +74,7 @@ fn plan(points: usize) -> Plan {
             time: Duration::from_millis(1),
             bytes: 1,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         }
     };
@@ -117,6 +118,7 @@ fn settings(count: u32) -> Document {
         benchmark: hca::SCHEMA.benchmark.to_owned(),
         command_line: vec!["hcabench".to_owned()],
         started_at: moment(SystemTime::UNIX_EPOCH),
+        label: None,
         status: schema::INCOMPLETE.to_owned(),
         failure: None,
         point: None,
@@ -644,4 +646,18 @@ fn a_search_that_was_interrupted_is_completed_by_resume_as_if_it_had_not_been() 
         assert_eq!(rounds(&out), rounds(&whole));
         assert!(!out.join(&points[0]).join(HISTOGRAMS).exists());
     }
+}
+
+#[test]
+fn a_search_ends_before_a_round_for_which_the_disk_has_no_room() {
+    let out = temporary("run");
+    let (mut plan, searches) = rates();
+    for point in &mut plan.points {
+        point.bytes = 1 << 60;
+    }
+    let mut course = begun_with(&out, searches.rounds(), plan);
+    course.search(searches);
+    let (calls, benchmark) = script(|_, _| Ok(outcome(1.0)));
+    measured(&mut course, benchmark).refused(&["free", "may take 1.0 EiB"]);
+    assert!(calls.borrow().is_empty());
 }

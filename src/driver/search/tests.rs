@@ -1,11 +1,17 @@
 //! Rows as they would be in `runs.csv`, of layers that take a planted time.
 
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
 use super::*;
+use crate::arguments::conditions::conditions;
+use crate::results::finding::kinds::RATE_NOT_FOUND;
 use crate::results::schema::{ROUND, STATUS, hca, node, queue};
 use crate::rig::benchmark::{PlannedPoint, PlannedRow};
 use crate::stats::rate_search::candidates;
 use crate::testing::{Has as _, Noise, Refused as _};
-use std::time::Duration;
 
 const TYPES: [&str; 2] = ["udp", "tcp"];
 
@@ -34,6 +40,7 @@ fn plan_of(types: &[&str], rates: &[f64]) -> Plan {
             time: Duration::from_secs_f64(1e4 / rate),
             bytes: *rate as u64,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         }
     });
@@ -377,6 +384,14 @@ fn the_most_of_a_search_is_known_beforehand() {
         point.bytes_once = point.bytes;
     }
     assert_eq!(most, 40 * searches.bytes(&once));
+    // To begin with: all of it without what losses add, and a round that loses all.
+    assert_eq!(searches.bytes_to_begin(&plan), most + 200_000);
+    let mut lossy = plan.clone();
+    for point in &mut lossy.points {
+        point.bytes_of_losses = point.bytes;
+    }
+    assert_eq!(searches.bytes(&lossy), most);
+    assert_eq!(searches.bytes_to_begin(&lossy), 200_000);
 }
 
 #[test]
@@ -406,4 +421,40 @@ fn the_figure_of_a_search_shows_its_first_percentile() {
     let quoted = figure_of(&recorded, Path::new("my runs")).unwrap();
     quoted.has(&["plot median 'my runs' --x"]);
     assert_eq!(figure_of(&Value::Null, Path::new("somewhere")), None);
+}
+
+#[test]
+fn several_searches_have_a_table_with_the_highest_rate_first() {
+    let search = |of: &str, holds: Option<f64>, fails: Option<f64>, found: bool| {
+        let ends = [("holds", holds), ("fails", fails)];
+        let probes = ends
+            .iter()
+            .filter_map(|(what, rate)| Some((*what, (*rate)?)));
+        let probes: Vec<Value> = probes
+            .map(|(what, rate)| serde_json::json!({ "is": what, "rate_per_s": rate }))
+            .collect();
+        serde_json::json!({ "of": of, "found": found, "probes": probes, "text": format!("{of}.\n") })
+    };
+    let tcp = search("type tcp", Some(2e4), Some(2.1e4), true);
+    let udp = search("type udp", Some(1e5), None, false);
+    let mqtt = search("type mqtt", None, Some(100.0), false);
+    let text = text_of(&Value::Array(vec![tcp.clone(), mqtt, udp]), None);
+    let lines: Vec<String> = (text.lines())
+        .filter(|line| !line.starts_with('-'))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "search highest rate that holds lowest that fails found",
+            "type udp 100 k/s - no",
+            "type tcp 20.0 k/s 21.0 k/s yes",
+            "type mqtt - 100 /s no",
+            "",
+            "type tcp.",
+            "type mqtt.",
+            "type udp.",
+        ]
+    );
+    assert_eq!(text_of(&Value::Array(vec![tcp]), None), "type tcp.\n");
 }

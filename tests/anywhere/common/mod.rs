@@ -4,6 +4,7 @@ pub(crate) mod figures;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod listings;
 pub(crate) mod node;
+pub(crate) mod sealed;
 
 use crate::LIMIT;
 use crate::program::{self, Ended, Program};

@@ -9,7 +9,7 @@ use hcabench::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use hcabench::results::schema::fabric::{self, FABRIC, SCHEMA, node, tier};
 use hcabench::results::schema::{COMPLETE, POINT, REASON, ROUND, ROUNDS, STARTED_AT, STATUS};
 use hcabench::results::{Record, RunsFile, runs};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A fabric of racks with so many nodes each, two rows of racks.
 pub(crate) struct MadeFabric {
@@ -17,8 +17,19 @@ pub(crate) struct MadeFabric {
     pub rack: usize,
     /// A node whose egress is slow, and by how many ns.
     pub slow: Option<(usize, f64)>,
+    /// A node to and from which all takes this many times as long, which the run itself does not name.
+    pub slower: Option<(usize, f64)>,
     /// A node without figures.
     pub dead: Option<usize>,
+    /// A node that loses this share of what it sends.
+    pub loses: Option<(usize, f64)>,
+    /// When it began; the rows have another date.
+    pub started_at: Option<String>,
+    /// The kernel of the last node.
+    pub kernel: &'static str,
+    pub size_bytes: u32,
+    /// What nodes are called.
+    pub called: &'static str,
     pub missing_one_in: u64,
     pub rounds: u32,
     pub seed: u64,
@@ -31,7 +42,13 @@ impl MadeFabric {
             nodes,
             rack,
             slow: None,
+            slower: None,
             dead: None,
+            loses: None,
+            started_at: None,
+            kernel: "6.1.0-25",
+            size_bytes: 8,
+            called: "node",
             missing_one_in: 0,
             rounds: 0,
             seed: 1,
@@ -49,7 +66,7 @@ impl MadeFabric {
 
     fn name(&self, node: usize) -> String {
         let width = (self.nodes - 1).to_string().len();
-        format!("node{node:0width$}")
+        format!("{}{node:0width$}", self.called)
     }
 }
 
@@ -104,20 +121,36 @@ fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitM
 fn others(path: &Path, made: &MadeFabric, measured: usize) {
     let names: Vec<String> = (0..made.nodes).map(|it| made.name(it)).collect();
     let there: Vec<_> = (names.iter().enumerate())
-        .filter(|(it, _)| made.dead != Some(*it))
         .map(|(it, name)| {
             let description =
                 format!("mlx5_0 port 1 at 10.0.0.{it}, InfiniBand, MTU 4096 B, 200 Gbit/s");
-            let port = json!({ "device": "mlx5_0", "port": 1, "description": description });
+            let kernel = if it + 1 == made.nodes {
+                made.kernel
+            } else {
+                "6.1.0-25"
+            };
+            let port = json!({
+                "device": "mlx5_0", "port": 1, "description": description, "kernel": kernel,
+                "details": { "device": { "firmware": "28.39.1002" } },
+            });
+            let port = if made.dead == Some(it) {
+                Value::Null
+            } else {
+                port
+            };
             json!({ "rank": it, "node": name, "boot_id": format!("boot{it}"), "port": port })
         })
         .collect();
-    let text = json!({
+    let mut text = json!({
         "hcabench": Program::this(),
         "engine": "slurm", "job": { "engine": "slurm", "job": "7", "step": "0" },
         "ranks": made.nodes, "nodes": names, "there": there,
         "schedule": { "method": "circle", "concurrency": made.concurrency, "rounds": made.rounds },
+        "settings": { "service": "rc", "size_bytes": made.size_bytes },
     });
+    if let Some(moment) = &made.started_at {
+        text["started_at"] = json!(moment);
+    }
     fs::write(path.join(FABRIC), text.to_string()).unwrap();
     let mut left_out = Vec::new();
     for other in (0..made.nodes).filter(|it| made.dead.is_some_and(|dead| dead != *it)) {
@@ -179,7 +212,9 @@ fn pair_row(made: &MadeFabric, from: usize, to: usize, numbers: &mut SplitMix64)
         .slow
         .filter(|(slow, _)| *slow == from)
         .map_or(0.0, |(_, by)| by);
-    let half = base + 80.0 * share() + slow / 2.0;
+    let slower = (made.slower).filter(|(node, _)| *node == from || *node == to);
+    let times = slower.map_or(1.0, |(_, times)| times);
+    let half = times * (base + 80.0 * share()) + slow / 2.0;
     let is_missing = made.dead.is_some_and(|dead| from == dead || to == dead)
         || made.missing_one_in > 0 && share() * (made.missing_one_in as f64) < 1.0;
     let mut row = Record::new();
@@ -193,7 +228,9 @@ fn pair_row(made: &MadeFabric, from: usize, to: usize, numbers: &mut SplitMix64)
         .set(&fabric::TIER, tier)
         .set(&fabric::VERDICT, if is_missing { "missing" } else { "ok" });
     if !is_missing {
-        row.set(&fabric::HALF_P50, half)
+        let loses = made.loses.filter(|(node, _)| *node == from);
+        row.set(&fabric::HALF_MIN, times * 0.9 * base)
+            .set(&fabric::HALF_P50, half)
             .set(&fabric::HALF_P99, 1.5 * half)
             .set(&fabric::EXPECTED, base + 40.0)
             .set(&fabric::REST, half - base - 40.0)
@@ -204,10 +241,10 @@ fn pair_row(made: &MadeFabric, from: usize, to: usize, numbers: &mut SplitMix64)
             .set(&fabric::SENT, 600_u32)
             .set(
                 &fabric::LOST,
-                if slow > 0.0 && share() < 0.5 {
-                    2_u32
-                } else {
-                    0
+                match loses {
+                    Some((_, share)) => (600.0 * share) as u32,
+                    None if slow > 0.0 && share() < 0.5 => 2,
+                    None => 0,
                 },
             );
     }

@@ -52,6 +52,7 @@ pub(crate) fn run_of(
         benchmark: schema.benchmark.to_owned(),
         command_line: vec!["hcabench".to_owned(), schema.benchmark.to_owned()],
         started_at: STARTED_AT.to_owned(),
+        label: None,
         status: status.to_owned(),
         failure: (status == schema::INCOMPLETE).then(|| INTERRUPTED.to_owned()),
         point,

@@ -89,6 +89,7 @@ mod hosts;
 #[cfg(test)]
 mod hosts_tests;
 mod hull;
+mod pairs;
 mod rate;
 mod rates;
 #[cfg(test)]
@@ -104,6 +105,7 @@ mod ways_tests;
 pub use bounds::{Baseline, Bounds};
 pub use exchange::{Direction, Message, Phase, Probe};
 pub use hosts::{Cycle, Hosts, TightestBounds};
+pub use pairs::HostPairs;
 pub use rate::RateLimit;
 pub use span::Span;
 pub use unproved::{BoundsError, Contradiction};

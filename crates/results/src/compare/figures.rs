@@ -257,7 +257,8 @@ pub fn is_instrument(column: &Column) -> bool {
         && words.iter().any(|word| column.name.contains(word))
 }
 
-pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {
+/// All that results of a benchmark can be judged by.
+pub fn all_of_schema(schema: &'static Schema) -> Vec<Figure> {
     let percentiles = schema.figures.iter().filter_map(Figure::of_percentile);
     let named = NAMED.iter().filter_map(|&(kind, _, words, named)| {
         let column = schema.figures.iter().find(|column| **column == named)?;
@@ -276,7 +277,11 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
             column: column.name,
         })
     });
-    let all: Vec<Figure> = percentiles.chain(named).collect();
+    percentiles.chain(named).collect()
+}
+
+pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {
+    let all = all_of_schema(schema);
     let plain = |percent: &f64| Which {
         scope: None,
         kind: Kind::Percentile(*percent),

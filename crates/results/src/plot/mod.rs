@@ -12,6 +12,7 @@ pub mod drawing;
 pub mod family;
 pub mod font;
 pub mod histogram;
+pub mod history;
 pub mod load;
 pub mod matrix;
 pub mod median;

@@ -27,6 +27,9 @@ pub struct Document {
     pub command_line: Vec<String>,
     /// When it was begun, in RFC 3339, UTC.
     pub started_at: String,
+    /// What its user calls the state that was measured, as a commit; of an earlier version none.
+    #[serde(default)]
+    pub label: Option<String>,
     /// Whether it is whole: [`COMPLETE`](super::schema::COMPLETE) or [`INCOMPLETE`](super::schema::INCOMPLETE).
     pub status: String,
     /// Why it is not.
@@ -158,6 +161,7 @@ mod tests {
             benchmark: "hca".to_owned(),
             command_line: vec!["hcabench".to_owned(), "--size".to_owned(), "8".to_owned()],
             started_at: "2026-01-02T03:04:05.678Z".to_owned(),
+            label: Some("commit 0123abc".to_owned()),
             status: COMPLETE.to_owned(),
             failure: None,
             point: Some(point),
@@ -175,6 +179,12 @@ mod tests {
         };
         written.write(&path).unwrap();
         assert_eq!(Document::read(&path).unwrap(), written);
+        // Of a version before labels.
+        let mut value = serde_json::to_value(&written).unwrap();
+        value.as_object_mut().unwrap().remove("label");
+        fs::write(&path, value.to_string()).unwrap();
+        assert_eq!(Document::read(&path).unwrap().label, None);
+        written.write(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let newer = text.replace("\"format\": 2", "\"format\": 3");
         let older = r#"{"hcabench": {"version": "0.1.0"}, "machine": {}}"#;

@@ -18,8 +18,8 @@ pub enum ReportError {
     /// A row or document that the format cannot hold, or that does not fit the rows before it; what does not fit.
     #[error("cannot {} {}: {}", .0, shown(.1), printable(.2))]
     Unfit(&'static str, PathBuf, String),
-    /// The file system holds less than the results will take, and nothing was measured yet: bytes free to this user,
-    /// with what would be replaced, and bytes asked for.
+    /// The file system holds less than the results, or the next round, will take: bytes free to this user, with what
+    /// would be replaced, and bytes asked for.
     #[error(
         "{} has {} free, and the results may take {}; free some space there, or write the results elsewhere",
         shown(.0), ByteSize(*.1).display().iec(), ByteSize(*.2).display().iec()

@@ -125,7 +125,7 @@ impl ResultsFolder {
     pub fn check_numbered(path: &Path, needed_bytes: u64) -> Result<(), ReportError> {
         let within = folder_of(path);
         check_links(within)?;
-        check_space(within, &EarlierContent::default(), needed_bytes)?;
+        require_space(within, 0, needed_bytes)?;
         probe(nearest_existing(within))
     }
 
@@ -192,6 +192,12 @@ impl ResultsFolder {
     /// The folder's path, as given.
     pub fn path(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// # Errors
+    /// [`ReportError::TooLittleSpace`].
+    pub fn require_space(&self, needed_bytes: u64) -> Result<(), ReportError> {
+        require_space(self.path(), 0, needed_bytes)
     }
 
     /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here
@@ -544,18 +550,14 @@ fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<EarlierContent
             None => {}
         }
     }
-    check_space(path, &earlier, needed_bytes)?;
+    require_space(path, earlier.bytes(path), needed_bytes)?;
     Ok(earlier)
 }
 
-/// Too few free bytes, with those of the run that would be replaced, are an error.
-fn check_space(
-    path: &Path,
-    replaced: &EarlierContent,
-    needed_bytes: u64,
-) -> Result<(), ReportError> {
+/// Too few free bytes, with those that would be replaced, are an error.
+fn require_space(path: &Path, replaced_bytes: u64, needed_bytes: u64) -> Result<(), ReportError> {
     let free_bytes =
-        free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced.bytes(path)));
+        free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced_bytes));
     if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
         let path = path.to_path_buf();
         return Err(ReportError::TooLittleSpace(path, free_bytes, needed_bytes));

@@ -18,7 +18,9 @@ pub mod rank;
 pub mod ranking;
 pub mod rate_search;
 pub mod sequential;
+pub mod shared_spread;
 pub mod smoothing;
+pub mod student;
 pub mod summary;
 
 pub use fairness::{fairness, least_percent};

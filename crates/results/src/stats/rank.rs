@@ -142,11 +142,11 @@ pub const MOST_ROUNDS: usize = 1000;
 
 /// Up to this many figures of both sides together (or pairs) have their distribution counted exactly: the counts fit
 /// 127 bits. Beyond, it is as good as normal.
-const EXACT_FIGURES: usize = 128;
+pub(crate) const EXACT_FIGURES: usize = 128;
 const EXACT_PAIRS: usize = 120;
 
 /// The distribution of the number of effects on one side of zero between equals.
-enum NullDistribution {
+pub(crate) enum NullDistribution {
     /// The share of all orders with at most this many.
     Exact(Vec<f64>),
     /// That of a normal variable, with the correction for whole numbers.
@@ -154,7 +154,8 @@ enum NullDistribution {
 }
 
 impl NullDistribution {
-    fn mann_whitney(one: usize, other: usize) -> Self {
+    /// Of samples of these sizes.
+    pub(crate) fn mann_whitney(one: usize, other: usize) -> Self {
         let effects = one * other;
         if one + other > EXACT_FIGURES {
             return Self::approximate(effects, one + other + 1);
@@ -208,7 +209,7 @@ impl NullDistribution {
     }
 
     /// The probability of at most this many.
-    fn at_most(&self, effects: usize) -> f64 {
+    pub(crate) fn at_most(&self, effects: usize) -> f64 {
         match self {
             NullDistribution::Exact(shares) => shares[effects.min(shares.len() - 1)],
             NullDistribution::Normal { mean, deviation } => {
@@ -239,7 +240,7 @@ impl NullDistribution {
 }
 
 /// The probability that a standard normal variable is at most `z`.
-fn normal(z: f64) -> f64 {
+pub(crate) fn normal(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * PI).sqrt();
     let distance = z.abs();
     let beyond = if distance < 3.0 {

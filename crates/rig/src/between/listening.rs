@@ -1,29 +1,32 @@
 //! Who is served: one run at a time, with the processes of all its rounds. Others get that answer, and what is not
-//! hcabench is turned away, while the run goes on.
+//! hcabench, or has another secret, is turned away, while the run goes on.
 
-use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::Value;
 
 use super::error::PeerError;
-use super::message::ANSWER;
 use super::peer::{Greeting, Hello};
 use crate::host::{interrupt, threads};
-use crate::launch::wire::{MAX_LINE, Wire, listen_at};
+use crate::launch::entrance::{Arrival, Door, Entrance, raise_room};
+use crate::launch::secret::Secret;
+use crate::launch::wire::{Wire, listen_at};
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::workers::instead_of_dropping;
 
 /// How long a process that connects may take to greet.
 const GREETING: Duration = Duration::from_secs(5);
-/// Connections at a time that have not greeted yet: with one more, the oldest is let go.
-const STRANGERS: usize = 64;
-/// The longest line of who is not known yet, in bytes.
-const LONGEST_HELLO: usize = 64 << 10;
+/// Connections at a time that have greeted, and of which it is not decided whether they are served.
+const GREETED: usize = 64;
+/// Connections of a run at a time: that of each round's process, and one that keeps others out between two rounds.
+const OF_A_RUN: u32 = 64;
+/// Connections that are turned away are reported one by one up to this number within this time.
+const REPORTED: (u32, Duration) = (20, Duration::from_secs(10));
 /// How often the wait for a connection ends, to look for signals.
 const LOOK: u8 = 100;
 /// How long connections that are served may take to end after a signal.
@@ -33,7 +36,9 @@ const LEAVING: Duration = Duration::from_millis(800);
 #[derive(Debug, Clone)]
 pub struct Service {
     /// Where to listen.
-    pub bind: SocketAddr,
+    pub bind: Vec<SocketAddr>,
+    /// What others have to show.
+    pub secret: Option<Secret>,
     /// Whether it ends after one run.
     pub once: bool,
 }
@@ -67,6 +72,8 @@ pub enum Event {
     Over { host: String },
     /// Somebody was turned away.
     Refused { peer: SocketAddr, reason: String },
+    /// More were turned away than are reported.
+    MoreRefused { count: u32 },
     /// A connection of the run failed.
     Failed { peer: SocketAddr, reason: String },
 }
@@ -87,43 +94,23 @@ impl ServedRun {
     }
 }
 
-/// Connections whose senders are not known yet, by the order in which they came.
-#[derive(Debug, Default)]
-struct UnknownConnections {
-    next: u64,
-    streams: BTreeMap<u64, TcpStream>,
+/// Connections that were turned away since a moment.
+#[derive(Debug)]
+struct Refusals {
+    since: Instant,
+    count: u32,
 }
 
-impl UnknownConnections {
-    /// Takes one more, if it can be taken; the oldest goes where there are too many.
-    fn take(&mut self, stream: &TcpStream) -> std::io::Result<u64> {
-        let copy = stream.try_clone()?;
-        if self.streams.len() >= STRANGERS
-            && let Some((_, oldest)) = self.streams.pop_first()
-        {
-            // Its thread sees that, and reports it.
-            let _ = oldest.shutdown(Shutdown::Both);
+impl Refusals {
+    /// How many more than were reported, where the time is over.
+    fn more(&mut self) -> Option<u32> {
+        let (reported, time) = REPORTED;
+        if self.since.elapsed() < time {
+            return None;
         }
-        let name = self.next;
-        self.next += 1;
-        self.streams.insert(name, copy);
-        Ok(name)
-    }
-
-    /// Ends one.
-    fn end(&mut self, name: u64) {
-        if let Some(copy) = self.streams.remove(&name) {
-            let _ = copy.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-/// A connection whose sender is not known yet; counted until it is dropped, however that comes about.
-struct UnknownConnection(Arc<ServiceState>, u64);
-
-impl Drop for UnknownConnection {
-    fn drop(&mut self) {
-        self.0.strangers().streams.remove(&self.1);
+        let more = self.count.saturating_sub(reported);
+        (self.since, self.count) = (Instant::now(), 0);
+        (more > 0).then_some(more)
     }
 }
 
@@ -138,19 +125,15 @@ impl Drop for RunConnection<'_> {
 
 struct ServiceState {
     holder: Mutex<ServedRun>,
-    strangers: Mutex<UnknownConnections>,
+    /// Connections that have greeted and wait to be served.
+    greeted: AtomicUsize,
+    refusals: Mutex<Refusals>,
     work: Arc<dyn Served>,
     once: bool,
     report: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 impl ServiceState {
-    fn strangers(&self) -> MutexGuard<'_, UnknownConnections> {
-        self.strangers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn holder(&self) -> MutexGuard<'_, ServedRun> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,6 +156,10 @@ impl ServiceState {
                     "busy: it serves a run of {host}; try again when that is over"
                 )));
             }
+            Some(_) if holder.connections >= OF_A_RUN => {
+                let text = format!("the run has {OF_A_RUN} connections already");
+                return Err(Failure::Run(text));
+            }
             Some(_) => {}
             None => {
                 holder.run = Some((hello.run.clone(), hello.host.clone()));
@@ -185,6 +172,28 @@ impl ServiceState {
         }
         holder.connections += 1;
         Ok(())
+    }
+
+    fn refused(&self, peer: SocketAddr, reason: String) {
+        self.report_more();
+        let mut refusals = self.refusals();
+        refusals.count += 1;
+        let is_reported = refusals.count <= REPORTED.0;
+        drop(refusals);
+        if is_reported {
+            (self.report)(Event::Refused { peer, reason });
+        }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        (self.refusals.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report_more(&self) {
+        let more = self.refusals().more();
+        if let Some(count) = more {
+            (self.report)(Event::MoreRefused { count });
+        }
     }
 
     fn failed(&self, peer: SocketAddr, reason: String) {
@@ -215,21 +224,38 @@ pub fn serve(
 ) -> Result<(), Failure> {
     // Before anybody waits for an answer.
     work.check()?;
-    let listener = listen_at(service.bind).map_err(|error| {
-        Failure::Usage(format!(
-            "--bind {}: {error}: allowed is an address of this host with a free port",
-            service.bind
-        ))
-    })?;
-    let listening = listener.local_addr().unwrap_or(service.bind);
+    let listen = |address: &SocketAddr| {
+        listen_at(*address).map_err(|error| {
+            Failure::Usage(format!(
+                "--bind {address}: {error}: allowed is an address of this host with a free port"
+            ))
+        })
+    };
+    let listeners: Vec<_> = (service.bind.iter().map(listen)).collect::<Result<_, _>>()?;
+    let listening: Vec<SocketAddr> = (listeners.iter())
+        .filter_map(|listener| listener.local_addr().ok())
+        .collect();
+    let door = Door {
+        listeners,
+        secret: service.secret.clone(),
+    };
+    let entrance = Entrance::new(door, raise_room(0), GREETING);
+    let mut entrance =
+        entrance.map_err(|error| Failure::Run(format!("setting up the port: {error}")))?;
     let shared = Arc::new(ServiceState {
         holder: Mutex::default(),
-        strangers: Mutex::default(),
+        greeted: AtomicUsize::new(0),
+        refusals: Mutex::new(Refusals {
+            since: Instant::now(),
+            count: 0,
+        }),
         work,
         once: service.once,
         report: Box::new(report),
     });
-    (shared.report)(Event::Listening(listening));
+    for address in listening {
+        (shared.report)(Event::Listening(address));
+    }
     loop {
         if let Some(signal) = interrupt::requested() {
             if shared.holder().connections == 0 {
@@ -250,83 +276,97 @@ pub fn serve(
             let failure = shared.holder().failure.take();
             return failure.map_or(Ok(()), |text| Err(Failure::Run(text)));
         }
-        let mut what = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-        if !matches!(poll(&mut what, PollTimeout::from(LOOK)), Ok(1..)) {
-            continue;
-        }
-        let Ok((stream, peer)) = listener.accept() else {
-            // As when too many files are open: that may pass.
+        shared.report_more();
+        let Ok(arrivals) = entrance.wait(LOOK) else {
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;
         };
-        let name = shared.strangers().take(&stream);
-        let Ok(name) = name else {
-            // Nor is there a file for a copy of it.
-            continue;
-        };
-        let stranger = UnknownConnection(Arc::clone(&shared), name);
-        // One that cannot be started drops what it was to do, and the connection with it.
-        let thread = std::thread::Builder::new().name("hcabench-served".to_owned());
-        let _ = threads::start(thread, move || receive_guest(stranger, stream, peer));
-    }
-}
-
-/// Finds out who has connected, and serves it if it may be served.
-fn receive_guest(stranger: UnknownConnection, stream: TcpStream, peer: SocketAddr) {
-    let shared = Arc::clone(&stranger.0);
-    // A panic ends this connection and no other.
-    let copy = stream.try_clone();
-    instead_of_dropping({
-        let (shared, name) = (Arc::clone(&shared), stranger.1);
-        move || shared.strangers().end(name)
-    });
-    let greeted = greet(stranger, stream, peer);
-    match greeted {
-        Err(error) => {
-            let reason = error.to_string();
-            (shared.report)(Event::Refused { peer, reason });
-        }
-        Ok((mut wire, hello)) => {
-            let _guest = RunConnection(&shared);
-            instead_of_dropping({
-                let shared = Arc::clone(&shared);
-                move || {
-                    if let Ok(copy) = copy {
-                        let _ = copy.shutdown(Shutdown::Both);
-                    }
-                    shared.failed(peer, "the thread that serves it panicked".to_owned());
-                    shared.leave();
-                }
-            });
-            let done = shared.work.serve(&mut wire, &hello);
-            if let Err(error) = done {
-                shared.failed(peer, error.to_string());
+        for arrival in arrivals {
+            match arrival {
+                Arrival::Refused(peer, reason) => shared.refused(peer, reason),
+                Arrival::Greeting(wire, greeting) => receive(&shared, wire, greeting),
             }
         }
     }
 }
 
+/// Serves a connection that has greeted in a thread, if it may be served.
+fn receive(shared: &Arc<ServiceState>, mut wire: Wire, greeting: Value) {
+    let peer = wire.peer();
+    let hello = match hello_of(&mut wire, greeting) {
+        Ok(hello) => hello,
+        Err(error) => return shared.refused(peer, error.to_string()),
+    };
+    if shared.greeted.load(Ordering::Relaxed) >= GREETED {
+        return shared.refused(peer, "too many connect".to_owned());
+    }
+    shared.greeted.fetch_add(1, Ordering::Relaxed);
+    let waits = Waiting(Arc::clone(shared));
+    // One that cannot be started drops what it was to do, and the connection with it.
+    let thread = std::thread::Builder::new().name("hcabench-served".to_owned());
+    let _ = threads::start(thread, move || receive_guest(waits, wire, &hello));
+}
+
+/// A connection that has greeted; counted until it is dropped, however that comes about.
+struct Waiting(Arc<ServiceState>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.greeted.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Serves a connection, if it may be served.
+fn receive_guest(waits: Waiting, mut wire: Wire, hello: &Hello) {
+    let (shared, peer) = (Arc::clone(&waits.0), wire.peer());
+    // A panic ends this connection and no other.
+    let copy = wire
+        .as_fd()
+        .try_clone_to_owned()
+        .map(std::net::TcpStream::from);
+    if let Err(failure) = shared.enter(hello, peer) {
+        let error = refusal(&mut wire, failure);
+        return shared.refused(peer, error.to_string());
+    }
+    drop(waits);
+    let _guest = RunConnection(&shared);
+    instead_of_dropping({
+        let shared = Arc::clone(&shared);
+        move || {
+            if let Ok(copy) = copy {
+                let _ = copy.shutdown(Shutdown::Both);
+            }
+            shared.failed(peer, "the thread that serves it panicked".to_owned());
+            shared.leave();
+        }
+    });
+    let done = shared.work.serve(&mut wire, hello);
+    if let Err(error) = done {
+        shared.failed(peer, error.to_string());
+    }
+}
+
 /// Why a program is not served by another version or build, whose messages are others.
 fn other_version(ours: &Program, theirs: &Program) -> Option<Failure> {
-    let text = || format!("it is {ours}, and asked by {theirs}: install the same on both hosts");
+    let text = || {
+        // It is what the other end sent, of whatever length.
+        let theirs: String = theirs.to_string().chars().take(200).collect();
+        format!("it is {ours}, and asked by {theirs}: install the same on both hosts")
+    };
     (theirs != ours).then(|| Failure::Run(text()))
 }
 
-fn greet(
-    stranger: UnknownConnection,
-    stream: TcpStream,
-    peer: SocketAddr,
-) -> Result<(Wire, Hello), PeerError> {
-    let mut wire = Wire::of(stream)?;
-    wire.limit_lines(LONGEST_HELLO);
-    let ours = Program::this();
-    let refused = |wire: &mut Wire, failure: Failure| {
-        // One that has disconnected needs no answer.
-        let _ = wire.send(&Greeting::Failed(failure.clone()), ANSWER);
-        PeerError::Peer(peer, failure)
-    };
+/// Sends the other end the reason why it is not served, if it takes that at once: others wait. One that has disconnected
+/// needs no answer.
+fn refusal(wire: &mut Wire, failure: Failure) -> PeerError {
+    let _ = wire.send(&Greeting::Failed(failure.clone()), Duration::ZERO);
+    PeerError::Peer(wire.peer(), failure)
+}
+
+/// Who has connected, by its greeting.
+fn hello_of(wire: &mut Wire, said: Value) -> Result<Hello, PeerError> {
+    let (ours, peer) = (Program::this(), wire.peer());
     // Another version may have other messages: its version is looked at first.
-    let said: serde_json::Value = wire.receive(GREETING)?;
     let theirs = said.pointer("/hello/program").cloned();
     let theirs = theirs.and_then(|theirs| serde_json::from_value::<Program>(theirs).ok());
     let Some(theirs) = theirs else {
@@ -334,34 +374,25 @@ fn greet(
         return Err(PeerError::Peer(peer, failure));
     };
     if let Some(failure) = other_version(&ours, &theirs) {
-        return Err(refused(&mut wire, failure));
+        return Err(refusal(wire, failure));
     }
-    let invalid = |error: &str| {
-        let failure = Failure::Run(format!("sent an invalid greeting: {error}"));
-        PeerError::Peer(peer, failure)
-    };
-    let hello = match serde_json::from_value(said) {
-        Ok(Greeting::Hello(hello)) => *hello,
-        Ok(Greeting::Failed(failure)) => return Err(PeerError::Peer(peer, failure)),
-        Err(error) => return Err(invalid(&error.to_string())),
-    };
-    // Who is let in is not let go for others any more.
-    let shared = Arc::clone(&stranger.0);
-    drop(stranger);
-    match shared.enter(&hello, peer) {
-        Ok(()) => {
-            wire.limit_lines(MAX_LINE);
-            Ok((wire, hello))
+    match serde_json::from_value(said) {
+        Ok(Greeting::Hello(hello)) => Ok(*hello),
+        Ok(Greeting::Failed(failure)) => Err(PeerError::Peer(peer, failure)),
+        Err(error) => {
+            let failure = Failure::Run(format!("sent an invalid greeting: {error}"));
+            Err(PeerError::Peer(peer, failure))
         }
-        Err(failure) => Err(refused(&mut wire, failure)),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read as _;
+    use std::sync::Condvar;
 
+    use super::super::peer::{PeerConfig, ServedBenchmark};
     use super::*;
+    use crate::launch::secret::SecretSource;
     use crate::testing::Has as _;
 
     #[test]
@@ -388,30 +419,86 @@ mod tests {
         }
     }
 
+    /// Nobody is let in before the gate is open.
+    #[derive(Default)]
+    struct Gate {
+        is_open: Mutex<bool>,
+        opened: Condvar,
+    }
+
+    impl Served for Gate {
+        fn check(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn refusal(&self, _: &Hello) -> Option<Failure> {
+            let is_open = self.is_open.lock().unwrap();
+            let limit = Duration::from_secs(60);
+            let opened = (self.opened).wait_timeout_while(is_open, limit, |is_open| !*is_open);
+            let (is_open, _) = opened.unwrap();
+            (!*is_open).then(|| Failure::Run("the gate stayed closed".to_owned()))
+        }
+
+        fn serve(&self, _: &mut Wire, _: &Hello) -> Result<(), Failure> {
+            Ok(())
+        }
+    }
+
     #[test]
-    fn the_oldest_stranger_is_let_go_for_a_new_one() {
-        let listener = listen_at("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.local_addr().unwrap();
-        let mut strangers = UnknownConnections::default();
-        let mut clients = Vec::new();
-        let mut served = Vec::new();
-        for expected in 0..STRANGERS as u64 + 2 {
-            clients.push(TcpStream::connect(address).unwrap());
-            served.push(listener.accept().unwrap().0);
-            assert_eq!(
-                strangers.take(&served[expected as usize]).unwrap(),
-                expected
-            );
+    fn of_those_that_wait_to_be_served_there_are_so_many_at_the_most() {
+        let gate = Arc::new(Gate::default());
+        let service = Service {
+            bind: vec!["127.0.0.1:0".parse().unwrap()],
+            secret: None,
+            once: true,
+        };
+        let (sender, events) = std::sync::mpsc::channel();
+        let work = Arc::clone(&gate);
+        let serving = std::thread::spawn(move || {
+            serve(&service, work, move |event| drop(sender.send(event)))
+        });
+        let next = || events.recv_timeout(Duration::from_secs(30)).unwrap();
+        let Event::Listening(address) = next() else {
+            panic!("it does not listen");
+        };
+        let peer = PeerConfig {
+            peer: address.to_string(),
+            run: Some("a run".to_owned()),
+            secret: SecretSource::default(),
+            limit: None,
+            probes: 1,
+            uncertainty: None,
+            drift: 0,
+        };
+        let connect = || {
+            let reached = peer.reach(ServedBenchmark::Node, None, ("here", "boot id"));
+            reached.unwrap()
+        };
+        let mut waiting: Vec<_> = (0..GREETED).map(|_| connect()).collect();
+        let one_more = connect();
+        match next() {
+            Event::Refused { reason, .. } => assert_eq!(reason, "too many connect"),
+            event => panic!("{event:?}"),
         }
-        assert_eq!(strangers.streams.len(), STRANGERS);
-        for client in &mut clients[..2] {
-            client
-                .set_read_timeout(Some(Duration::from_secs(20)))
-                .unwrap();
-            assert_eq!(client.read(&mut [0]).unwrap(), 0, "it was not let go");
-        }
-        clients[2].set_nonblocking(true).unwrap();
-        let error = clients[2].read(&mut [0]).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        drop(one_more);
+        *gate.is_open.lock().unwrap() = true;
+        gate.opened.notify_all();
+        assert!(matches!(next(), Event::Begun { .. }));
+        serving.join().unwrap().unwrap();
+        waiting.clear();
+    }
+
+    #[test]
+    fn of_many_that_are_turned_away_the_rest_is_counted() {
+        let (reported, time) = REPORTED;
+        let mut refusals = Refusals {
+            since: Instant::now(),
+            count: reported + 7,
+        };
+        assert_eq!(refusals.more(), None, "the time is not over");
+        refusals.since -= time;
+        assert_eq!(refusals.more(), Some(7));
+        refusals.since -= time;
+        assert_eq!(refusals.more(), None);
     }
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::error::PeerError;
-use crate::launch::wire::Wire;
+use crate::host::interrupt;
+use crate::launch::secret::{Secret, SecretSource};
+use crate::launch::wire::{Wire, WireError};
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::child;
@@ -19,6 +21,11 @@ use crate::time::Nanos;
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
 
+/// How long an end that has another secret is asked again: it may be too busy to look at this one.
+const NOT_ADMITTED: Duration = Duration::from_millis(500);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// The other host, and how its clock is compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PeerConfig {
@@ -26,6 +33,9 @@ pub struct PeerConfig {
     pub peer: String,
     /// What distinguishes this run from others; otherwise the process does.
     pub run: Option<String>,
+    /// The secret that it has, too.
+    #[serde(default)]
+    pub secret: SecretSource,
     /// How long the other host is waited for in all, however long each wait may take.
     pub limit: Option<Duration>,
     /// Probes of each phase.
@@ -108,6 +118,22 @@ fn keep_open(wire: &Wire) -> Result<(), PeerError> {
     Ok(())
 }
 
+/// Connects to an address, and shows the secret. An end whose port is flooded may let a genuine connection go.
+fn connect(address: SocketAddr, secret: Option<&Secret>) -> Result<Wire, WireError> {
+    let begun = Instant::now();
+    loop {
+        let mut wire = Wire::connect(address, REACHING)?;
+        let shown = wire.show(secret, REACHING);
+        let is_again = matches!(shown, Err(WireError::NotAdmitted(_)))
+            && begun.elapsed() < NOT_ADMITTED
+            && interrupt::requested().is_none();
+        if !is_again {
+            return shown.map(|()| wire);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
 impl PeerConfig {
     /// Connects to the other host and greets it. `host` and `boot_id` are those of this one.
     ///
@@ -125,13 +151,19 @@ impl PeerConfig {
                 self.peer
             ))
         })?;
-        let connect = |address| Wire::connect(address, REACHING);
-        let mut reached = connect(addresses[0]);
+        let secret = self.secret.load();
+        let secret = secret.map_err(|error| PeerError::Usage(error.to_string()))?;
+        let mut reached = connect(addresses[0], secret);
         for address in &addresses[1..] {
-            if reached.is_ok() {
+            let Err(before) = &reached else {
                 break;
+            };
+            let next = connect(*address, secret);
+            // That the secrets differ shows more than that no process listens elsewhere.
+            let is_of_secret = next.as_ref().is_err_and(WireError::is_of_secret);
+            if next.is_ok() || is_of_secret || !before.is_of_secret() {
+                reached = next;
             }
-            reached = connect(*address);
         }
         let mut wire = reached?;
         if let Some(limit) = self.limit {

@@ -8,6 +8,7 @@ use super::error::LaunchError;
 use super::identity::Rendezvous;
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
+use super::secret::Secret;
 use super::wire::Wire;
 use crate::host::interrupt;
 
@@ -52,7 +53,20 @@ impl Agent {
         hello: &Hello,
         limit: Duration,
     ) -> Result<Self, LaunchError> {
-        let mut wire = rendezvous::meet(rendezvous, hello, limit)?;
+        Self::meet_with(None, rendezvous, hello, limit)
+    }
+
+    /// The same, with a secret if there is one.
+    ///
+    /// # Errors
+    /// Also when rank 0 has another secret.
+    pub fn meet_with(
+        secret: Option<&Secret>,
+        rendezvous: &Rendezvous,
+        hello: &Hello,
+        limit: Duration,
+    ) -> Result<Self, LaunchError> {
+        let mut wire = rendezvous::meet(rendezvous, hello, secret, limit)?;
         match wire.receive(limit + GRACE).map_err(LaunchError::of_wire)? {
             ToRank::Start(start) => Ok(Agent { wire, start }),
             ToRank::End(reason) => Err(LaunchError::Ended(reason.unwrap_or_default())),

@@ -12,13 +12,13 @@
 //! All pairs of a rank that is dropped are left out. The rest goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::connections::Connections;
+use super::entrance::Door;
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, Terms, ToRank};
 use super::roster::{Member, Roster, UNASKED};
@@ -107,21 +107,21 @@ impl Conductor {
     /// # Errors
     /// When fewer than two are there, or a signal comes.
     pub fn gather(
-        listener: TcpListener,
+        door: impl Into<Door>,
         terms: Terms,
         limits: Limits,
     ) -> Result<Self, LaunchError> {
-        Self::gather_unless(listener, terms, limits, interrupt::requested)
+        Self::gather_unless(door.into(), terms, limits, interrupt::requested)
     }
 
     pub(super) fn gather_unless(
-        listener: TcpListener,
+        door: Door,
         terms: Terms,
         limits: Limits,
         signal: fn() -> Option<Signal>,
     ) -> Result<Self, LaunchError> {
         let ranks = terms.ranks;
-        let connections = Connections::new(listener, terms, limits.answer, signal)?;
+        let connections = Connections::new(door, terms, limits.answer, signal)?;
         let mut conductor = Conductor {
             roster: Roster::new(connections, limits.answer, limits.heartbeat),
             limits,
@@ -138,25 +138,23 @@ impl Conductor {
     /// Waits until all ranks have come, or were refused.
     fn wait_for_all(&mut self, ranks: u32) -> Result<(), LaunchError> {
         let until = Instant::now() + self.limits.gather;
-        let missing = |conductor: &Self| {
-            let missing = (0..ranks).filter(|rank| !conductor.roster.members.contains_key(rank));
-            missing.collect::<Vec<_>>()
-        };
+        let mut lost: BTreeMap<u32, String> = BTreeMap::new();
         while Instant::now() < until {
             // Until the run begins a rank may come again.
-            self.roster.dropped.clear();
+            lost.append(&mut self.roster.dropped);
             self.roster.look_for_no_report()?;
-            let is_refused = |rank: &u32| self.roster.refused.contains_key(rank);
+            // Counted: there are as many looks as ranks.
+            let missing = ranks as usize - self.roster.members.len();
             let is_over = self.roster.last_refused.elapsed() >= self.limits.refused;
-            let missing = missing(self);
-            if missing.is_empty() || is_over && missing.iter().all(is_refused) {
+            if missing == 0 || is_over && missing == self.roster.refused_of(ranks) {
                 break;
             }
         }
         self.roster.connections.close_registration();
-        for rank in missing(self) {
+        for rank in (0..ranks).filter(|rank| !self.roster.members.contains_key(rank)) {
             let late = || format!("rank {rank} did not join within {:?}", self.limits.gather);
-            let reason = self.roster.refused.remove(&rank).unwrap_or_else(late);
+            let known = self.roster.refused.remove(&rank).or(lost.remove(&rank));
+            let reason = known.unwrap_or_else(late);
             self.roster.dropped.insert(rank, reason);
         }
         Ok(())
@@ -167,12 +165,9 @@ impl Conductor {
         if self.roster.members.len() > 1 {
             return Ok(());
         }
-        let missing = self
-            .roster
-            .dropped
-            .values()
-            .chain(&self.roster.remarks)
-            .take(4);
+        // Who was not let in may be the one that did not join, and that is the cause.
+        let missing = self.roster.remarks.iter().take(2);
+        let missing = missing.chain(self.roster.dropped.values()).take(4);
         let missing = missing.cloned().collect::<Vec<_>>().join("; ");
         self.roster
             .send_to_all(&ToRank::End(Some("too few ranks are there".to_owned())));
@@ -236,7 +231,14 @@ impl Conductor {
         }
         let until = Instant::now() + self.limits.prepare;
         let waits = |member: &Member| member.prepared.is_none();
-        while self.roster.members.values().any(waits) && Instant::now() < until {
+        // Those before are ready: there are as many looks as ranks.
+        let mut first = 0;
+        while Instant::now() < until {
+            let mut later = self.roster.members.range(first..);
+            let Some((rank, _)) = later.find(|(_, member)| waits(member)) else {
+                break;
+            };
+            first = *rank;
             self.roster.look_for_no_report()?;
         }
         let reason = format!("did not get ready within {:?}", self.limits.prepare);
@@ -260,6 +262,12 @@ impl Conductor {
                 member.prepared.as_ref().unwrap_or(&Value::Null),
             )
         })
+    }
+
+    /// Ranks that greeted and were dropped.
+    pub fn left(&self) -> impl Iterator<Item = &Hello> {
+        let left = self.roster.left.values();
+        left.filter(|hello| !self.roster.members.contains_key(&hello.rank))
     }
 
     /// The ranks that do not, or no longer, each with the reason.
@@ -312,6 +320,7 @@ impl Conductor {
             }
         }
         let until = Instant::now() + self.limits.measure + self.limits.answer;
+        let mut lost = self.roster.dropped.len();
         while !running.is_empty() {
             for (rank, message) in self.roster.look()? {
                 let FromRank::Report {
@@ -354,6 +363,10 @@ impl Conductor {
             }
             self.roster.beat();
             self.conclude(round, &mut running, sink)?;
+            if self.roster.dropped.len() > lost {
+                lost = self.roster.dropped.len();
+                self.end_lost(round, &mut running, sink)?;
+            }
         }
         self.roster.judge();
         Ok(())
@@ -442,10 +455,16 @@ impl Conductor {
             self.roster.set_busy(pair, false);
             running.remove(&pair);
         }
-        if self.roster.dropped.is_empty() {
-            return Ok(());
-        }
-        // Pairs whose measuring rank is lost report nothing.
+        Ok(())
+    }
+
+    /// Ends the pairs whose measuring rank is lost: they report nothing.
+    fn end_lost(
+        &mut self,
+        round: u32,
+        running: &mut BTreeSet<Pair>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), LaunchError> {
         let ended = running
             .iter()
             .copied()

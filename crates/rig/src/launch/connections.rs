@@ -1,33 +1,30 @@
 //! Rank 0's connections, in one thread: connections are accepted or refused, and messages of ranks are handed on.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::time::{Duration, Instant};
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::signal::Signal;
-use nix::sys::socket::{Backlog, listen};
+use serde_json::Value;
 
+use super::entrance::{Arrival, Door, Entrance, raise_room};
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, Terms, ToRank};
-use super::wire::{MAX_LINE, Wire};
-use crate::host::open_files;
+use super::wire::Wire;
 
 /// How long a wait lasts at the most: then it looks whether a signal has come.
 const LOOK_MS: u8 = 100;
 /// How long a rank may take to take a message in: one that does not read has its kernel's buffers full.
 const SENDING: Duration = Duration::from_secs(1);
-/// The longest line before a rank is known.
-const LONGEST_HELLO: usize = 64 << 10;
-/// This many may be connected, besides the ranks.
-const MOST_STRANGERS: usize = 64;
 /// A rank that sends this much at once, unrequested, is faulty.
 const MOST_AT_ONCE: usize = 8;
-/// The listener among what is waited for. Ranks are there by their numbers, strangers from [`STRANGER`] on.
-const LISTENER: u64 = u64::MAX;
-const STRANGER: u64 = 1 << 32;
+/// The most letters of a rank's name, and of the reason why it is refused, which has some that it has sent.
+const LONGEST_PART: usize = 300;
+/// The longest name of a node, in bytes: a host's with its domain has 253 at the most.
+const LONGEST_NODE: usize = 255;
+/// Who is not known yet, among what is waited for. Ranks are there by their numbers.
+const ENTRANCE: u64 = u64::MAX;
 
 /// What has happened.
 #[derive(Debug)]
@@ -45,15 +42,11 @@ pub(super) enum RankEvent {
 /// The connections.
 #[derive(Debug)]
 pub(super) struct Connections {
-    listener: TcpListener,
+    /// Connections without a known rank.
+    entrance: Entrance,
     epoll: Epoll,
     terms: Terms,
     ranks: Vec<Option<Wire>>,
-    /// Connections without a known rank, each with the end of its time.
-    strangers: BTreeMap<u64, (Wire, Instant)>,
-    next_stranger: u64,
-    /// How long a connection may take to send its rank.
-    patience: Duration,
     /// Whether ranks are still let in.
     open: bool,
     /// What has happened while something was sent.
@@ -62,32 +55,27 @@ pub(super) struct Connections {
 }
 
 impl Connections {
+    /// `patience`: how long a connection may take to send its rank.
     pub(super) fn new(
-        listener: TcpListener,
+        door: Door,
         terms: Terms,
         patience: Duration,
         signal: fn() -> Option<Signal>,
     ) -> Result<Self, LaunchError> {
-        let failed = |errno: Errno| LaunchError::io("setting up the connections of rank 0", errno);
+        const SETTING_UP: &str = "setting up the connections of rank 0";
+        let failed = |errno: Errno| LaunchError::io(SETTING_UP, errno);
         let count = terms.ranks as usize;
-        // As far as it goes: a connection that cannot be accepted gets the reason.
-        let _ = open_files::raise((count + MOST_STRANGERS + 256) as u64);
-        listener
-            .set_nonblocking(true)
-            .map_err(|error| LaunchError::io("setting up the port of rank 0", error))?;
         // All ranks of a job may come at once.
-        listen(&listener, Backlog::MAXCONN).map_err(failed)?;
+        let entrance = Entrance::new(door, count + raise_room(count), patience);
+        let entrance = entrance.map_err(|error| LaunchError::io(SETTING_UP, error))?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
-        let event = EpollEvent::new(EpollFlags::EPOLLIN, LISTENER);
-        epoll.add(&listener, event).map_err(failed)?;
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, ENTRANCE);
+        epoll.add(&entrance, event).map_err(failed)?;
         Ok(Connections {
-            listener,
+            entrance,
             epoll,
             terms,
             ranks: (0..count).map(|_| None).collect(),
-            strangers: BTreeMap::new(),
-            next_stranger: STRANGER,
-            patience,
             open: true,
             pending: Vec::new(),
             signal,
@@ -113,91 +101,43 @@ impl Connections {
             Err(errno) => return Err(LaunchError::io("waiting for the ranks", errno)),
         };
         for event in &ready[..count] {
-            match event.data() {
-                LISTENER => self.accept(&mut events),
-                stranger @ STRANGER.. => self.meet(stranger, &mut events),
-                rank => self.read_from(rank as u32, &mut events),
+            if event.data() != ENTRANCE {
+                self.read_from(event.data() as u32, &mut events);
             }
         }
-        let now = Instant::now();
-        while let Some(stranger) = self
-            .strangers
-            .first_entry()
-            .filter(|entry| entry.get().1 <= now)
-        {
-            let (wire, _) = stranger.remove();
-            let_go(&wire, "it did not send its rank in time", &mut events);
+        let arrivals = self.entrance.wait(0);
+        let arrivals = arrivals.map_err(|error| LaunchError::io("waiting for the ranks", error))?;
+        for arrival in arrivals {
+            match arrival {
+                Arrival::Greeting(wire, greeting) => self.meet(wire, greeting, &mut events),
+                Arrival::Refused(peer, reason) => let_go(peer, &reason, &mut events),
+            }
         }
         Ok(events)
     }
 
-    /// Takes new connections, some at a time.
-    fn accept(&mut self, events: &mut Vec<RankEvent>) {
-        for _ in 0..MOST_STRANGERS {
-            let stream = match self.listener.accept() {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    // Without room for another one the oldest stranger goes, and it is tried again.
-                    if error.kind() != io::ErrorKind::WouldBlock {
-                        self.refuse_oldest(events);
-                        std::thread::sleep(Duration::from_millis(1));
-                    }
-                    return;
-                }
-            };
-            // A connection that has closed already does not matter.
-            let Ok(mut wire) = Wire::of(stream) else {
-                continue;
-            };
-            wire.limit_lines(LONGEST_HELLO);
-            if self.strangers.len() >= self.ranks.len() + MOST_STRANGERS {
-                self.refuse_oldest(events);
+    /// Lets a new connection in, if it is of a rank of this run.
+    fn meet(&mut self, mut wire: Wire, greeting: Value, events: &mut Vec<RankEvent>) {
+        let is_rank = greeting.get("Hello").is_some();
+        let Ok(FromRank::Hello(hello)) = serde_json::from_value(greeting) else {
+            if is_rank {
+                let reason = "it is of another version of hcabench than rank 0".to_owned();
+                let _ = wire.send(&ToRank::Refused(reason), Duration::ZERO);
             }
-            let name = self.next_stranger;
-            let event = EpollEvent::new(EpollFlags::EPOLLIN, name);
-            if self.epoll.add(&wire, event).is_ok() {
-                self.next_stranger += 1;
-                let end = Instant::now() + self.patience;
-                self.strangers.insert(name, (wire, end));
-            }
-        }
-    }
-
-    fn refuse_oldest(&mut self, events: &mut Vec<RankEvent>) {
-        if let Some((_, (wire, _))) = self.strangers.pop_first() {
-            let_go(&wire, "too many connect", events);
-        }
-    }
-
-    /// Receives the rank of a new connection.
-    fn meet(&mut self, name: u64, events: &mut Vec<RankEvent>) {
-        let Some((wire, _)) = self.strangers.get_mut(&name) else {
-            return;
-        };
-        let said = wire.poll(Duration::ZERO);
-        if matches!(said, Ok(None)) {
-            return;
-        }
-        let Some((mut wire, _)) = self.strangers.remove(&name) else {
-            return;
-        };
-        let hello = match said {
-            Ok(Some(FromRank::Hello(hello))) => hello,
-            Ok(_) => return refuse(wire, "it did not send its rank", events),
-            Err(error) => return refuse(wire, &error.to_string(), events),
+            return let_go(wire.peer(), "it did not send its rank", events);
         };
         if let Err(reason) = self.check(&hello) {
-            let reason = format!("{}: {reason}", hello.name());
-            refuse(wire, &reason, events);
-            if let Some(RankEvent::Refused(rank, _)) = events.last_mut() {
-                *rank = Some(hello.rank);
-            }
-            return;
+            // It is what a stranger sent, of whatever length.
+            let cut = |text: String| text.chars().take(LONGEST_PART).collect::<String>();
+            let reason = format!("{}: {}", cut(hello.name()), cut(reason));
+            let _ = wire.send(&ToRank::Refused(reason.clone()), Duration::ZERO);
+            let reason = format!("{}: {reason}", wire.peer());
+            let rank = (hello.rank < self.terms.ranks).then_some(hello.rank);
+            return events.push(RankEvent::Refused(rank, reason));
         }
         let rank = hello.rank;
-        let mut event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(rank));
-        let let_in = self.epoll.modify(&wire, &mut event).is_ok();
-        wire.limit_lines(MAX_LINE);
+        let event = EpollEvent::new(EpollFlags::EPOLLIN, u64::from(rank));
+        let let_in = self.epoll.add(&wire, event).is_ok();
         if let_in && wire.send(&ToRank::Welcome, SENDING).is_ok() {
             self.ranks[rank as usize] = Some(wire);
             events.push(RankEvent::Joined(hello));
@@ -208,6 +148,11 @@ impl Connections {
     /// Whether a rank belongs to this run.
     fn check(&self, hello: &Hello) -> Result<(), String> {
         let (own, its) = (&self.terms, &hello.terms);
+        if hello.node.len() > LONGEST_NODE {
+            return Err(format!(
+                "the name of its node has more than {LONGEST_NODE} bytes"
+            ));
+        }
         if its.program != own.program {
             return Err(format!(
                 "it is {}, and rank 0 is {}: all ranks must be of one build",
@@ -296,14 +241,7 @@ impl Connections {
     }
 }
 
-/// Sends the reason of a refusal, if the other end listens.
-fn refuse(mut wire: Wire, reason: &str, events: &mut Vec<RankEvent>) {
-    let _ = wire.send(&ToRank::Refused(reason.to_owned()), Duration::ZERO);
-    let_go(&wire, reason, events);
-}
-
 /// A connection is refused without a reason: a rank whose host is busy tries again.
-fn let_go(wire: &Wire, reason: &str, events: &mut Vec<RankEvent>) {
-    let reason = format!("{}: {reason}", wire.peer());
-    events.push(RankEvent::Refused(None, reason));
+fn let_go(peer: SocketAddr, reason: &str, events: &mut Vec<RankEvent>) {
+    events.push(RankEvent::Refused(None, format!("{peer}: {reason}")));
 }

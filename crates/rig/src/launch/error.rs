@@ -42,6 +42,9 @@ pub enum LaunchError {
         /// Where, and what came of it.
         looked: String,
     },
+    /// Rank 0 has another secret.
+    #[error("rank 0 does not admit this rank: {0}")]
+    NotAdmitted(WireError),
     /// Rank 0 does not want this process.
     #[error("rank 0 refuses this process: {0}")]
     Refused(String),

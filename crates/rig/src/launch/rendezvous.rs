@@ -1,8 +1,9 @@
 //! Where rank 0 listens, and how the other ranks find it.
 //!
-//! There is no authentication but job, step and number of ranks: rank 0 listens at one address only, where one is
-//! known.
+//! Without a secret, job, step and number of ranks are all that a rank has to know: rank 0 listens at one address only,
+//! where one is known.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::error::LaunchError;
 use super::identity::Rendezvous;
 use super::message::{FromRank, Hello, ToRank};
+use super::secret::Secret;
 use super::wire::{Wire, WireError, listen_at};
 use crate::host::{interrupt, threads};
 
@@ -98,6 +100,9 @@ fn anywhere(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(any, address.port())
 }
 
+/// How long an end that has another secret is asked again: it may be too busy to look at this one, or of another job.
+const NOT_ADMITTED: Duration = Duration::from_secs(5);
+
 /// Finds rank 0 and sends it this rank, until it is accepted or `limit` has passed.
 ///
 /// # Errors
@@ -105,9 +110,11 @@ fn anywhere(address: SocketAddr) -> SocketAddr {
 pub(super) fn meet(
     rendezvous: &Rendezvous,
     hello: &Hello,
+    secret: Option<&Secret>,
     limit: Duration,
 ) -> Result<Wire, LaunchError> {
     let deadline = Instant::now() + limit;
+    let mut not_admitted: BTreeMap<SocketAddr, Instant> = BTreeMap::new();
     loop {
         let mut refused = None;
         let mut looked = Vec::new();
@@ -120,10 +127,20 @@ pub(super) fn meet(
                 Vec::new()
             });
             for address in addresses {
-                match greet(address, hello) {
+                match greet(address, hello, secret) {
                     Ok(Ok(wire)) => return Ok(wire),
                     Ok(Err(reason)) => refused = Some(reason),
-                    Err(error) => looked.push(error.to_string()),
+                    Err(error) if error.is_of_secret() => {
+                        let since = not_admitted.entry(address).or_insert_with(Instant::now);
+                        if since.elapsed() >= NOT_ADMITTED {
+                            return Err(LaunchError::NotAdmitted(error));
+                        }
+                        looked.push(error.to_string());
+                    }
+                    Err(error) => {
+                        not_admitted.remove(&address);
+                        looked.push(error.to_string());
+                    }
                 }
             }
         }
@@ -139,8 +156,13 @@ pub(super) fn meet(
 }
 
 /// Sends this rank to the process that listens there; the inner error: rank 0 does not want it.
-fn greet(address: SocketAddr, hello: &Hello) -> Result<Result<Wire, String>, WireError> {
+fn greet(
+    address: SocketAddr,
+    hello: &Hello,
+    secret: Option<&Secret>,
+) -> Result<Result<Wire, String>, WireError> {
     let mut wire = Wire::connect(address, ATTEMPT)?;
+    wire.show(secret, ANSWER)?;
     wire.send(&FromRank::Hello(Box::new(hello.clone())), ANSWER)?;
     match wire.receive(ANSWER)? {
         ToRank::Welcome => Ok(Ok(wire)),

@@ -11,8 +11,10 @@ use super::message::{FromRank, Hello, ToRank};
 use super::rank_failures::RankFailures;
 use super::schedule::Pair;
 
-/// At most this many remarks are kept: a port scan is not to fill the memory.
+/// At most this many remarks are kept, and of connections that are no ranks: a port scan is not to fill the memory, nor
+/// to take the place of others.
 const MOST_REMARKS: usize = 100;
+const MOST_OF_STRANGERS: u32 = 20;
 
 /// The reason why a rank that sends unrequested messages is dropped.
 pub(super) const UNASKED: &str = "sent a message that was not requested";
@@ -34,8 +36,13 @@ pub(super) struct Roster {
     pub(super) members: BTreeMap<u32, Member>,
     /// Who does not take part, or no longer, and why.
     pub(super) dropped: BTreeMap<u32, String>,
+    /// The greetings of those that no longer do.
+    pub(super) left: BTreeMap<u32, Hello>,
     /// Who was not let in.
     pub(super) remarks: Vec<String>,
+    /// Connections that were no ranks, and where it is remarked how many more these are.
+    strangers: u32,
+    more_strangers: Option<usize>,
     /// Ranks that were not let in, and why; and when the last of them was not.
     pub(super) refused: BTreeMap<u32, String>,
     pub(super) last_refused: Instant,
@@ -44,6 +51,8 @@ pub(super) struct Roster {
     pub(super) failures: RankFailures,
     /// Who was asked whether it is alive and has not answered, and when.
     pinged: BTreeMap<u32, Instant>,
+    /// Before, none of them is late.
+    first_late: Instant,
     next_beat: Instant,
 }
 
@@ -53,12 +62,16 @@ impl Roster {
             connections,
             members: BTreeMap::new(),
             dropped: BTreeMap::new(),
+            left: BTreeMap::new(),
             remarks: Vec::new(),
+            strangers: 0,
+            more_strangers: None,
             refused: BTreeMap::new(),
             last_refused: Instant::now(),
             limits: [answer, heartbeat],
             failures: RankFailures::default(),
             pinged: BTreeMap::new(),
+            first_late: Instant::now(),
             next_beat: Instant::now() + heartbeat,
         }
     }
@@ -79,6 +92,14 @@ impl Roster {
     /// Whether a rank was asked if it is alive, and has not answered.
     pub(super) fn is_asked(&self, rank: u32) -> bool {
         self.pinged.contains_key(&rank)
+    }
+
+    /// How many of this many ranks were refused and have not come since.
+    pub(super) fn refused_of(&self, ranks: u32) -> usize {
+        let refused = self.refused.range(..ranks);
+        refused
+            .filter(|(rank, _)| !self.members.contains_key(rank))
+            .count()
     }
 
     /// Why a pair cannot be measured, if a rank of it is lost.
@@ -111,11 +132,15 @@ impl Roster {
     pub(super) fn beat(&mut self) {
         let now = Instant::now();
         let [answer, heartbeat] = self.limits;
-        let late = |pinged: Instant| now.duration_since(pinged) >= answer;
-        let silent = self.pinged.iter().filter(|(_, pinged)| late(**pinged));
-        for rank in silent.map(|(rank, _)| *rank).collect::<Vec<_>>() {
-            let reason = format!("does not answer for {answer:?}: it is hung");
-            self.give_up(rank, &reason);
+        if now >= self.first_late {
+            let late = |pinged: Instant| now.duration_since(pinged) >= answer;
+            let silent = self.pinged.iter().filter(|(_, pinged)| late(**pinged));
+            for rank in silent.map(|(rank, _)| *rank).collect::<Vec<_>>() {
+                let reason = format!("does not answer for {answer:?}: it is hung");
+                self.give_up(rank, &reason);
+            }
+            let first = self.pinged.values().min();
+            self.first_late = first.map_or(now, |first| *first) + answer;
         }
         if now < self.next_beat {
             return;
@@ -144,6 +169,25 @@ impl Roster {
         self.dropped
             .insert(rank, format!("{} {what}", member.hello.name()));
         self.failures.forget(rank);
+        self.left.insert(rank, member.hello);
+    }
+
+    /// Remarks that a connection was no rank; many of them are counted.
+    fn remark_stranger(&mut self, reason: String) {
+        self.strangers += 1;
+        let more = self.strangers.saturating_sub(MOST_OF_STRANGERS);
+        let remark = match more {
+            0 => reason,
+            more => format!("{more} more connections were refused"),
+        };
+        match self.more_strangers {
+            Some(place) => self.remarks[place] = remark,
+            None if self.remarks.len() < MOST_REMARKS => {
+                self.more_strangers = (more > 0).then_some(self.remarks.len());
+                self.remarks.push(remark);
+            }
+            None => {}
+        }
     }
 
     /// As [`look`](Self::look), where nothing is to be reported.
@@ -180,6 +224,7 @@ impl Roster {
                 }
                 RankEvent::Said(rank, message) => said.push((rank, message)),
                 RankEvent::Lost(rank, reason) => self.give_up(rank, &format!("is lost: {reason}")),
+                RankEvent::Refused(None, reason) => self.remark_stranger(reason),
                 RankEvent::Refused(rank, reason) => {
                     if self.remarks.len() < MOST_REMARKS {
                         self.remarks.push(reason.clone());

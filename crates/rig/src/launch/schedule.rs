@@ -4,12 +4,16 @@
 //! by the circle method: one rank stays, the others turn around it. A round and its pairs follow from numbers, so that
 //! nothing is stored of them, whatever N is. Both directions of a pair are measured in its turn.
 
+mod sample;
+
 use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use sample::Sample;
 
 /// Two ranks, the lower one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,17 +103,85 @@ impl fmt::Display for Concurrency {
     }
 }
 
-/// All pairs of this many ranks.
+/// With how many others each rank measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partners {
+    /// With all.
+    All,
+    /// With this many, or all if there are no more.
+    AtMost(NonZeroU32),
+}
+
+impl fmt::Display for Partners {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Partners::All => formatter.write_str("all"),
+            Partners::AtMost(count) => count.fmt(formatter),
+        }
+    }
+}
+
+/// All pairs of this many ranks, or a sample of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     ranks: u32,
     concurrency: Concurrency,
+    /// None: all pairs.
+    sample: Option<Sample>,
 }
 
 impl Schedule {
-    /// Of `ranks`, 2 or more.
+    /// All pairs of `ranks`, 2 or more.
     pub fn new(ranks: u32, concurrency: Concurrency) -> Self {
-        Schedule { ranks, concurrency }
+        Schedule {
+            ranks,
+            concurrency,
+            sample: None,
+        }
+    }
+
+    /// The same with fewer partners for each rank, drawn by the seed.
+    #[must_use]
+    pub fn with(mut self, partners: Partners, seed: u64) -> Self {
+        self.sample = Sample::of(partners, self.ranks, seed);
+        self
+    }
+
+    /// How many ranks there are.
+    pub fn ranks(self) -> u32 {
+        self.ranks
+    }
+
+    /// The partners of each rank, at least, where they are not all others.
+    pub fn sampled(self) -> Option<u32> {
+        self.sample.map(Sample::partners)
+    }
+
+    /// The partners of each rank.
+    pub fn partners(self) -> Vec<u32> {
+        let mut partners = vec![self.rounds_to_measure() as u32; self.ranks as usize];
+        if self.ranks % 2 == 1 {
+            let order = self.order();
+            for round in self.measured_rounds() {
+                // The rank at a place rests in the round of that number.
+                partners[order[round as usize] as usize] -= 1;
+            }
+        }
+        partners
+    }
+
+    /// The rank at each place of the circle.
+    fn order(self) -> Vec<u32> {
+        let all = (0..self.ranks).collect();
+        self.sample.map_or(all, |sample| sample.order(self.ranks))
+    }
+
+    /// The rounds that are measured, in order.
+    fn measured_rounds(self) -> Vec<u32> {
+        let count = self.rounds_to_measure() as usize;
+        let all = (0..self.rounds()).collect();
+        self.sample
+            .map_or(all, |sample| sample.rounds(self.rounds(), count))
     }
 
     /// How many there are on the circle: with an odd number, one more, which does not exist.
@@ -122,13 +194,26 @@ impl Schedule {
         self.places().saturating_sub(1)
     }
 
-    /// All pairs.
+    /// The pairs that are measured.
     pub fn pairs(self) -> u64 {
+        self.rounds_to_measure() * u64::from(self.ranks / 2)
+    }
+
+    /// All pairs, in the sample or not.
+    pub fn all_pairs(self) -> u64 {
         u64::from(self.ranks) * u64::from(self.ranks.saturating_sub(1)) / 2
     }
 
-    /// The disjoint pairs of a round.
-    pub fn round(self, round: u32) -> impl Iterator<Item = Pair> {
+    fn rounds_to_measure(self) -> u64 {
+        let rests = self.ranks % 2;
+        u64::from(
+            self.sample
+                .map_or(self.rounds(), |sample| sample.partners() + rests),
+        )
+    }
+
+    /// The disjoint pairs of a round, by their places on the circle: of all pairs these are the ranks.
+    fn round(self, round: u32) -> impl Iterator<Item = Pair> {
         let turning = u64::from(self.rounds());
         let at = move |place: u64| ((u64::from(round) + place) % turning) as u32;
         let stays = std::iter::once((at(0), self.rounds()));
@@ -140,8 +225,8 @@ impl Schedule {
             .map(|(one, other)| Pair::of(one, other))
     }
 
-    /// In which round a pair is.
-    pub fn round_of(self, pair: Pair) -> u32 {
+    /// In which round a pair of places is.
+    fn round_of(self, pair: Pair) -> u32 {
         let turning = u64::from(self.rounds());
         if u64::from(pair.higher()) == turning {
             return pair.lower();
@@ -153,8 +238,11 @@ impl Schedule {
 
     /// What is measured at once, one after the other. Nothing is stored of it.
     pub fn batches(self) -> impl Iterator<Item = Vec<Pair>> {
-        (0..self.rounds()).flat_map(move |round| {
-            let pairs: Vec<Pair> = self.round(round).collect();
+        let order = self.order();
+        self.measured_rounds().into_iter().flat_map(move |round| {
+            let places = self.round(round).map(Pair::ranks);
+            let ranks = places.map(|places| places.map(|place| order[place as usize]));
+            let pairs: Vec<Pair> = ranks.map(|[one, other]| Pair::of(one, other)).collect();
             let size = self.concurrency.of(pairs.len() as u64);
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             pairs.chunks(size).map(<[Pair]>::to_vec).collect::<Vec<_>>()
@@ -164,7 +252,7 @@ impl Schedule {
     /// How many those are.
     pub fn batch_count(self) -> u64 {
         let of_a_round = u64::from(self.ranks / 2);
-        u64::from(self.rounds()) * of_a_round.div_ceil(self.concurrency.of(of_a_round))
+        self.rounds_to_measure() * of_a_round.div_ceil(self.concurrency.of(of_a_round))
     }
 
     /// How long all pairs take, if each takes that long.
@@ -177,8 +265,16 @@ impl Schedule {
     /// room: never more than of all pairs. A pair that is given twice is measured once.
     pub fn batches_of(self, pairs: impl IntoIterator<Item = Pair>) -> Vec<Vec<Pair>> {
         let mut pairs: Vec<Pair> = pairs.into_iter().collect();
+        let mut place_of = vec![0; self.ranks as usize];
+        for (place, rank) in (0..).zip(self.order()) {
+            place_of[rank as usize] = place;
+        }
+        let round_of = |pair: &Pair| {
+            let [one, other] = pair.ranks().map(|rank| place_of[rank as usize]);
+            self.round_of(Pair::of(one, other))
+        };
         // A round's pairs then fit into the batch of that number at the latest.
-        pairs.sort_unstable_by_key(|pair| (self.round_of(*pair), *pair));
+        pairs.sort_unstable_by_key(|pair| (round_of(pair), *pair));
         pairs.dedup();
         let room = self.concurrency.of(u64::from(self.ranks / 2));
         let mut batches: Vec<Vec<Pair>> = Vec::new();
@@ -232,120 +328,4 @@ impl Bits {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Refused as _;
-    use std::collections::HashSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn at_most(count: u32) -> Concurrency {
-        Concurrency::AtMost(NonZeroU32::new(count).unwrap())
-    }
-
-    fn all(ranks: u32) -> Schedule {
-        Schedule::new(ranks, Concurrency::Together)
-    }
-
-    fn assert_disjoint(batch: &[Pair]) {
-        let ranks: HashSet<u32> = batch.iter().flat_map(|pair| pair.ranks()).collect();
-        assert_eq!(ranks.len(), 2 * batch.len(), "{batch:?}");
-    }
-
-    #[test]
-    fn each_pair_is_in_one_round_and_rounds_are_disjoint() {
-        for ranks in 2..=130 {
-            let schedule = all(ranks);
-            assert_eq!(
-                schedule.rounds(),
-                if ranks % 2 == 0 { ranks - 1 } else { ranks }
-            );
-            let mut seen = HashSet::new();
-            for round in 0..schedule.rounds() {
-                let pairs: Vec<Pair> = schedule.round(round).collect();
-                assert_eq!(pairs.len() as u32, ranks / 2);
-                assert_disjoint(&pairs);
-                for pair in pairs {
-                    assert!(pair.lower() < pair.higher() && pair.higher() < ranks);
-                    assert_eq!(schedule.round_of(pair), round, "{pair} of {ranks}");
-                    assert!(seen.insert(pair), "{pair} of {ranks} is there twice");
-                }
-            }
-            assert_eq!(seen.len() as u64, schedule.pairs());
-        }
-    }
-
-    #[test]
-    fn a_round_of_very_many_ranks_is_at_hand_at_once() {
-        let schedule = Schedule::new(1 << 16, Concurrency::Alone);
-        assert_eq!(schedule.pairs(), 2_147_450_880);
-        assert_eq!(schedule.batches().next().unwrap().len(), 1);
-        let last: Vec<Pair> = schedule.round(schedule.rounds() - 1).collect();
-        assert_eq!(last.len(), 1 << 15);
-        assert_disjoint(&last);
-    }
-
-    #[test]
-    fn the_time_is_known_before() {
-        let time = |ranks, concurrency| {
-            Schedule::new(ranks, concurrency)
-                .time(Duration::from_millis(300))
-                .as_secs_f64()
-        };
-        assert!((time(512, Concurrency::Together) / 60.0 - 2.555).abs() < 0.001);
-        assert!((time(512, Concurrency::Alone) / 3600.0 - 10.9).abs() < 0.05);
-        assert_eq!(Schedule::new(8, at_most(3)).batch_count(), 14);
-        assert_eq!(Schedule::new(2, Concurrency::Together).batch_count(), 1);
-    }
-
-    #[test]
-    fn concurrency_is_read_as_it_is_written() {
-        for text in ["alone", "together", "1", "64"] {
-            assert_eq!(text.parse::<Concurrency>().unwrap().to_string(), text);
-        }
-        for text in ["", "0", "-1", "both", "1.5"] {
-            text.parse::<Concurrency>().refused(&["alone", "together"]);
-        }
-    }
-
-    #[test]
-    fn some_of_all_pairs_of_very_many_ranks_take_no_more_batches_than_all() {
-        let schedule = all(256);
-        let pairs = (0..schedule.rounds()).flat_map(|round| schedule.round(round));
-        let batches = schedule.batches_of(pairs.filter(|pair| pair.lower() % 3 != 1));
-        assert!(batches.len() <= 255, "{}", batches.len());
-        let alone = Schedule::new(256, Concurrency::Alone);
-        let few = (1..200).map(|rank| Pair::of(rank, 0));
-        assert_eq!(alone.batches_of(few).len(), 199);
-    }
-
-    proptest! {
-        #[test]
-        fn batches_are_disjoint_small_enough_and_complete(
-            ranks in 2_u32..=130,
-            count in 1_u32..70,
-            some in proptest::collection::vec((0_u32..130, 0_u32..130), 0..300),
-        ) {
-            let schedule = Schedule::new(ranks, at_most(count));
-            let batches: Vec<_> = schedule.batches().collect();
-            prop_assert_eq!(batches.len() as u64, schedule.batch_count());
-            prop_assert_eq!(batches.iter().flatten().count() as u64, schedule.pairs());
-            let some: HashSet<Pair> = some
-                .into_iter()
-                .filter(|(one, other)| one != other && one.max(other) < &ranks)
-                .map(|(one, other)| Pair::of(one, other))
-                .collect();
-            let twice = some.iter().chain(&some).copied();
-            let packed = schedule.batches_of(twice);
-            for batch in batches.iter().chain(&packed) {
-                prop_assert!(!batch.is_empty() && batch.len() <= count as usize);
-                assert_disjoint(batch);
-            }
-            let found: Vec<Pair> = packed.iter().flatten().copied().collect();
-            prop_assert_eq!(found.len(), some.len());
-            prop_assert_eq!(found.into_iter().collect::<HashSet<_>>(), some);
-            prop_assert!(all(ranks).batches_of(batches.into_iter().flatten()).len() as u32 <= all(ranks).rounds());
-        }
-    }
-}
+mod tests;

@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 use super::agent::{Agent, RankWork};
 use super::conductor::{Conductor, Limits, Sink};
+use super::entrance::Door;
 use super::error::LaunchError;
 use super::identity::{Identity, Options, Rendezvous};
 use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
 use super::schedule::{Concurrency, Pair, Schedule};
+use super::secret::Secret;
 use super::wire::Wire;
 use crate::rig::benchmark::Failure;
 
@@ -159,7 +161,7 @@ impl SimulatedRendezvous {
     fn misbehave(&self, rank: u32, then: impl FnOnce(Wire) + Send + 'static) -> JoinHandle<()> {
         let (place, hello) = (self.place.clone(), self.hello(rank));
         spawn(move || {
-            let mut wire = rendezvous::meet(&place, &hello, LONG).unwrap();
+            let mut wire = rendezvous::meet(&place, &hello, None, LONG).unwrap();
             let start: ToRank = wire.receive(LONG).unwrap();
             assert!(matches!(start, ToRank::Start(_)));
             wire.send(&FromRank::Ready(Ok(Value::Null)), LONG).unwrap();
@@ -177,7 +179,7 @@ impl SimulatedRendezvous {
         signal: fn() -> Option<Signal>,
     ) -> Result<Conductor, LaunchError> {
         let listener = self.listener.try_clone().unwrap();
-        Conductor::gather_unless(listener, self.hello(0).terms, limits, signal)
+        Conductor::gather_unless(listener.into(), self.hello(0).terms, limits, signal)
     }
 
     /// Measures all pairs, all of a round at once.

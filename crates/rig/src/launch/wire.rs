@@ -1,9 +1,12 @@
-//! Lines of JSON over TCP: the messages between processes, each step with a time limit.
+//! Lines of JSON over TCP: the messages between processes, each step with a time limit. Where there is a secret they are
+//! in frames that only who has it can read or make (`sealing`).
 //!
 //! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
 //! one, and each is an error that names it.
 
-use std::io::{self, Write as _};
+mod frames;
+
+use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -20,6 +23,7 @@ use serde::de::DeserializeOwned;
 
 use crate::host::interrupt;
 use crate::rig::json_lines::{LineBuffer, line_of};
+use frames::Carrier;
 
 /// The longest line, in bytes: the stamps of a whole burst have room in it.
 pub const MAX_LINE: usize = 16 << 20;
@@ -52,6 +56,29 @@ pub enum WireError {
     /// The other end has closed the connection.
     #[error("{0} has closed the connection")]
     Closed(String),
+    /// The other end has closed the connection before it answered: so does one that is shown no secret, or another one.
+    #[error(
+        "{0} has closed the connection before it answered: the secrets differ, or it has none: give both the same secret \
+         by --secret-file or HCABENCH_SECRET"
+    )]
+    NotAdmitted(String),
+    /// The same where this end has no secret to show.
+    #[error(
+        "{0} has closed the connection before it answered: if it has a secret, give this end the same by --secret-file or \
+         HCABENCH_SECRET"
+    )]
+    Unanswered(String),
+    /// The other end has another secret, or none.
+    #[error("{peer} {what}: give both the same secret by --secret-file or HCABENCH_SECRET")]
+    Secret {
+        /// Who.
+        peer: String,
+        /// What it did.
+        what: &'static str,
+    },
+    /// A frame that the other end did not send at this place.
+    #[error("{0} sent a frame that does not decrypt: it was changed or sent again on its way")]
+    Forged(String),
     /// A line that is not the message that was expected.
     #[error("{peer} sent an invalid message: {reason}: {excerpt}")]
     Unfit {
@@ -80,11 +107,25 @@ pub enum WireError {
     },
 }
 
+impl WireError {
+    /// Whether the other end did not take the secret that this one has shown.
+    pub fn is_of_secret(&self) -> bool {
+        matches!(self, WireError::NotAdmitted(_) | WireError::Secret { .. })
+    }
+}
+
 /// A TCP connection that carries lines of JSON.
 #[derive(Debug)]
 pub struct Wire {
     stream: TcpStream,
     peer: SocketAddr,
+    carrier: Carrier,
+    /// Whether the other end has answered; at the end that accepts it need not.
+    is_answered: bool,
+    /// Whether this end, which has connected, has a secret.
+    shows_secret: bool,
+    /// Whether processes of other hosts can connect where this connection was accepted.
+    is_open: bool,
     /// What came and was not taken.
     lines: LineBuffer,
     /// The longest line that is taken.
@@ -132,7 +173,20 @@ impl Wire {
             peer: to.to_string(),
             source,
         };
-        Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)
+        let mut wire = Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)?;
+        wire.is_answered = false;
+        Ok(wire)
+    }
+
+    /// Notes that processes of other hosts can connect where this connection was accepted.
+    pub fn set_open(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Whether processes of other hosts could read what is sent, or take part.
+    pub fn is_exposed(&self) -> bool {
+        let is_far = !self.peer.ip().to_canonical().is_loopback();
+        !self.is_sealed() && (self.is_open || is_far)
     }
 
     /// Takes over a connection.
@@ -158,6 +212,10 @@ impl Wire {
         Ok(Wire {
             stream,
             peer,
+            carrier: Carrier::Plain,
+            is_answered: true,
+            shows_secret: false,
+            is_open: false,
             lines: LineBuffer::default(),
             longest: MAX_LINE,
             end: None,
@@ -196,10 +254,32 @@ impl Wire {
             return Err(self.refused("writing a message to", error));
         }
         let deadline = self.deadline(limit);
+        if let Carrier::Plain = self.carrier {
+            return self.write(&line, limit, deadline);
+        }
         let mut rest = line.as_slice();
         while !rest.is_empty() {
+            let Carrier::Sealed(sealed) = &mut self.carrier else {
+                let error = io::Error::other("it has not shown the secret");
+                return Err(self.refused("writing a message to", error));
+            };
+            let (part, after) = rest.split_at(sealed.most().min(rest.len()));
+            let frame = sealed.seal(part);
+            self.write(&frame, limit, deadline)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        mut rest: &[u8],
+        limit: Duration,
+        deadline: Instant,
+    ) -> Result<(), WireError> {
+        while !rest.is_empty() {
             match (&self.stream).write(rest) {
-                Ok(0) => return Err(WireError::Closed(self.peer.to_string())),
+                Ok(0) => return Err(self.closed()),
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if !self.wait(PollFlags::POLLOUT, deadline)? {
@@ -229,7 +309,12 @@ impl Wire {
     pub fn poll<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<T>, WireError> {
         let deadline = self.deadline(limit);
         loop {
+            // No line begins with it, and what follows may hold an end of a line.
+            if self.lines.first() == Some(0) && !self.is_sealed() {
+                return Err(self.other_secret("shows a secret, and there is none here"));
+            }
             if let Some(line) = self.lines.take() {
+                self.is_answered = true;
                 return self.parse(&line).map(Some);
             }
             if self.lines.len() > self.longest {
@@ -271,14 +356,34 @@ impl Wire {
         })
     }
 
-    /// Takes what is there; whether there was something.
-    fn read(&mut self) -> Result<bool, WireError> {
-        match self.lines.read_from(&self.stream) {
-            Ok(0) => Err(WireError::Closed(self.peer.to_string())),
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+    /// Receives what is there; `None`: nothing.
+    fn receive_into(&self, buffer: &mut [u8]) -> Result<Option<usize>, WireError> {
+        self.taken((&self.stream).read(buffer))
+    }
+
+    fn taken(&self, read: io::Result<usize>) -> Result<Option<usize>, WireError> {
+        match read {
+            Ok(0) => Err(self.closed()),
+            Ok(count) => Ok(Some(count)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Some(0)),
             Err(error) => Err(self.failed("receiving from", error)),
+        }
+    }
+
+    fn closed(&self) -> WireError {
+        let peer = self.peer.to_string();
+        match (self.is_answered, self.shows_secret) {
+            (true, _) => WireError::Closed(peer),
+            (false, true) => WireError::NotAdmitted(peer),
+            (false, false) => WireError::Unanswered(peer),
+        }
+    }
+
+    fn other_secret(&self, what: &'static str) -> WireError {
+        WireError::Secret {
+            peer: self.peer.to_string(),
+            what,
         }
     }
 
@@ -317,9 +422,7 @@ impl Wire {
     fn failed(&self, operation: &'static str, source: io::Error) -> WireError {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match source.kind() {
-            BrokenPipe | ConnectionAborted | ConnectionReset => {
-                WireError::Closed(self.peer.to_string())
-            }
+            BrokenPipe | ConnectionAborted | ConnectionReset => self.closed(),
             // Of a host without power, or behind a cable that was pulled.
             io::ErrorKind::TimedOut => self.late(
                 "acknowledge anything",
@@ -339,81 +442,4 @@ impl Wire {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::Has as _;
-    use std::net::{Ipv4Addr, TcpListener};
-
-    use super::*;
-
-    const LIMIT: Duration = Duration::from_secs(20);
-    const SHORT: Duration = Duration::from_millis(30);
-
-    fn pair() -> (Wire, TcpStream) {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let wire = Wire::connect(listener.local_addr().unwrap(), LIMIT).unwrap();
-        (wire, listener.accept().unwrap().0)
-    }
-
-    #[test]
-    fn messages_come_whole_however_they_are_cut() {
-        let (mut wire, mut other) = pair();
-        other.write_all(b"[1,2]\n\"thr").unwrap();
-        assert_eq!(wire.receive::<Vec<u32>>(LIMIT).unwrap(), [1, 2]);
-        assert_eq!(wire.poll::<String>(SHORT).unwrap(), None);
-        other.write_all(b"ee\"\n4\n5\n").unwrap();
-        assert_eq!(wire.receive::<String>(LIMIT).unwrap(), "three");
-        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 4);
-        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 5);
-        drop(other);
-        let ended = wire.receive::<u8>(LIMIT).unwrap_err();
-        assert!(matches!(ended, WireError::Closed(_)), "{ended}");
-    }
-
-    #[test]
-    fn a_message_larger_than_any_buffer_of_the_kernel_arrives() {
-        let (mut wire, other) = pair();
-        let mut other = Wire::of(other).unwrap();
-        let large: Vec<u64> = (0..1_000_000).collect();
-        let sent = large.clone();
-        let sender = std::thread::spawn(move || wire.send(&sent, LIMIT).map(|()| wire));
-        assert_eq!(other.receive::<Vec<u64>>(LIMIT).unwrap(), large);
-        sender.join().unwrap().unwrap();
-    }
-
-    #[test]
-    fn what_is_no_message_is_named_and_does_not_end_the_connection() {
-        let (mut wire, mut other) = pair();
-        other.write_all(b"GET / HTTP/1.1\x1b[2J\r\n7\n").unwrap();
-        let error = wire.receive::<u8>(LIMIT).unwrap_err().to_string();
-        error.has(&["GET / HTTP/1.1\\u{1b}[2J"]);
-        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 7);
-    }
-
-    #[test]
-    fn a_line_without_end_is_refused() {
-        let (mut wire, mut other) = pair();
-        let writer = std::thread::spawn(move || {
-            let chunk = vec![b'x'; 1 << 20];
-            // The wire may be gone before all is written.
-            (0..20).all(|_| other.write_all(&chunk).is_ok());
-        });
-        let error = wire.receive::<u8>(LIMIT).unwrap_err();
-        assert!(matches!(error, WireError::TooLong(..)), "{error}");
-        drop(wire);
-        writer.join().unwrap();
-    }
-
-    #[test]
-    fn nothing_waits_without_a_limit() {
-        let (mut wire, other) = pair();
-        let error = wire.receive::<u8>(SHORT).unwrap_err();
-        let is_expected = matches!(error, WireError::Late { what: "answer", .. });
-        assert!(is_expected, "{error}");
-        // Nobody reads it.
-        let large = vec![0_u64; 7_000_000];
-        let error = wire.send(&large, SHORT).unwrap_err();
-        let is_expected = matches!(error, WireError::Late { .. });
-        assert!(is_expected, "{error}: nobody took it");
-        drop(other);
-    }
-}
+mod tests;

@@ -63,6 +63,8 @@ mod runtime;
 pub mod settings;
 mod socket_option;
 pub mod tcp;
+#[cfg(test)]
+mod test_samples;
 pub mod udp;
 pub mod unix;
 pub mod wiring;
@@ -148,6 +150,34 @@ pub trait Node: Send + 'static {
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {
         Ok(())
     }
+}
+
+/// Fills slots until there is nothing more to read, once there was something or `go_on` returns false; how many were
+/// filled. [`Node::read`] of node-types that receive sample by sample.
+///
+/// `look` fills the first of the slots that are free, or several; its flag is set while none is filled. It returns how
+/// many it filled, 0 for a message that is not a sample of this run (as by its size), `None` if there was nothing.
+/// `wait` follows where nothing has come yet. Both get the end that reads.
+///
+/// # Errors
+/// Those of `look`.
+#[inline]
+fn fill<E>(
+    end: &mut E,
+    slots: &[Slot],
+    mut go_on: impl FnMut() -> bool,
+    mut look: impl FnMut(&mut E, &[Slot], bool) -> Result<Option<usize>, NodeError>,
+    mut wait: impl FnMut(&mut E),
+) -> Result<usize, NodeError> {
+    let mut filled = 0;
+    while filled < slots.len() {
+        match look(end, &slots[filled..], filled == 0)? {
+            Some(taken) => filled += taken,
+            None if filled > 0 || !go_on() => break,
+            None => wait(end),
+        }
+    }
+    Ok(filled)
 }
 
 /// Work requests of an end that writes.

@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -146,35 +146,23 @@ impl Node for UdpSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            match self.socket.recv(&mut self.datagram) {
-                // What has another size was not sent by us.
-                Ok(bytes) => {
-                    let is_ours = pool.copy_in(&samples[received], &self.datagram[..bytes]);
-                    received += usize::from(is_ours);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                    if self.poll == Poll::Event {
-                        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-                        // An interrupted wait is like one that was in vain.
-                        let _ = poll(&mut fds, PollTimeout::from(LONGEST_SLEEP_MS));
-                    }
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(
-                        NodeError::io("receive from", "a UDP socket", "check dmesg")(error),
-                    );
-                }
+        let look = |end: &mut Self, free: &[Slot], _: bool| match end.socket.recv(&mut end.datagram)
+        {
+            Ok(bytes) => Ok(Some(pool.copy_in(&free[0], &end.datagram[..bytes]).into())),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Some(0)),
+            Err(error) => Err(NodeError::io("receive from", "a UDP socket", "check dmesg")(error)),
+        };
+        let wait = |end: &mut Self| {
+            if end.poll == Poll::Event {
+                let mut fds = [PollFd::new(end.socket.as_fd(), PollFlags::POLLIN)];
+                // An interrupted wait is like one that was in vain.
+                let _ = poll(&mut fds, PollTimeout::from(LONGEST_SLEEP_MS));
             }
-        }
-        Ok(received)
+        };
+        fill(self, samples, go_on, look, wait)
     }
 }
 

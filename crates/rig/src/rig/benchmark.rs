@@ -139,6 +139,8 @@ pub struct PlannedPoint {
     pub bytes: u64,
     /// How many of these no further round of it adds to.
     pub bytes_once: u64,
+    /// How many of these are there only if it loses all messages.
+    pub bytes_of_losses: u64,
     /// Whether a library that it takes may end the process in which it is measured.
     pub may_abort: bool,
 }

@@ -28,6 +28,16 @@ impl LineBuffer {
         Ok(count)
     }
 
+    /// Takes bytes that came another way.
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The first byte that was not taken yet.
+    pub(crate) fn first(&self) -> Option<u8> {
+        self.buffer.first().copied()
+    }
+
     /// The next line, if it is whole.
     pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         let fresh = &self.buffer[self.searched..];

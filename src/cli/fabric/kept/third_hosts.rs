@@ -2,12 +2,11 @@
 //! has to be.
 
 use super::{ColumnPlace, Ends, RoundFigures, RowFigures, place_of};
-use crate::bench::fabric::matrix::ordered_pairs;
 use crate::results::Cell;
 use crate::results::schema::Column;
 use crate::results::schema::between::CONTRADICTION;
 use crate::results::schema::fabric as columns;
-use crate::time::between::{HostExchanges, Hosts, ThirdHostComparison};
+use crate::time::between::{HostExchanges, HostPairs, Hosts, ThirdHostComparison};
 
 /// Lower and upper bounds of one way.
 const BOUNDS: [(Column, Column); 3] = [
@@ -51,11 +50,11 @@ impl RowFigures {
             figures.position(|(it, _)| it.name == column.name)
         };
         let bounds = place(&columns::ONE_WAY_P50_LOW).zip(place(&columns::ONE_WAY_P50_HIGH));
-        let nodes = self.nodes;
+        let pairs = &self.pairs;
         let mut contradictions = Contradictions::default();
         for (number, round) in &mut self.rounds {
             let mut all = Vec::new();
-            let compared = round.compare(nodes);
+            let compared = round.compare(pairs);
             let told = compared.disagreements.iter().map(|found| {
                 let hosts: Vec<&str> = found.hosts.iter().map(|host| names[*host].as_str()).collect();
                 let missing = match found.missing_ns {
@@ -75,7 +74,7 @@ impl RowFigures {
                     compared.untold
                 ));
             }
-            if narrow && let Err(reason) = round.narrow(nodes, names) {
+            if narrow && let Err(reason) = round.narrow(pairs, names) {
                 all.push(format!("round {number}: {reason}"));
             }
             if !all.is_empty() {
@@ -87,8 +86,9 @@ impl RowFigures {
             let Some((of_low, of_high)) = bounds else {
                 continue;
             };
-            for (from, to) in ordered_pairs(nodes) {
-                let third = round.third[from * nodes + to];
+            for (from, to) in pairs.each() {
+                let place = pairs.place(from, to).expect("it is one of them");
+                let third = round.third[place];
                 for (place, by) in [(of_low, 0), (of_high, 1)] {
                     let figures = &mut round.figures[place];
                     if third.contradicts {
@@ -106,7 +106,7 @@ impl RowFigures {
     /// By how many nanoseconds a way is slower than it has to be, at least, in each round that tells; `None` where that is
     /// not proved.
     pub(in super::super) fn slower_by(&self, (from, to): Ends) -> Option<u64> {
-        let at = from * self.nodes + to;
+        let at = self.pairs.place(from, to)?;
         let rounds = self.rounds.values().filter(|round| round.is_complete[at]);
         let told = rounds.filter_map(|round| round.third.get(at));
         let least = told.filter_map(|third| third.slower_by).min()?;
@@ -115,15 +115,16 @@ impl RowFigures {
 }
 
 impl RoundFigures {
-    fn compare(&mut self, nodes: usize) -> ThirdHostComparison {
-        let mut ways = HostExchanges::new(nodes);
+    fn compare(&mut self, pairs: &HostPairs) -> ThirdHostComparison {
+        let mut ways = HostExchanges::new(pairs);
         for ((from, to), exchanged) in &self.exchanged {
             ways.exchanged(*from, *to, *exchanged);
         }
         let compared = ways.compare();
-        self.third = vec![ThirdHostGain::default(); nodes * nodes];
-        for (from, to) in ordered_pairs(nodes) {
-            self.third[from * nodes + to] = ThirdHostGain {
+        self.third = vec![ThirdHostGain::default(); pairs.places()];
+        for (from, to) in pairs.each() {
+            let place = pairs.place(from, to).expect("it is one of them");
+            self.third[place] = ThirdHostGain {
                 gains: None,
                 slower_by: compared.slower_by(from, to),
                 contradicts: compared.is_concerned(from, to),
@@ -132,10 +133,11 @@ impl RoundFigures {
         compared
     }
 
-    fn narrow(&mut self, nodes: usize, names: &[String]) -> Result<(), String> {
+    fn narrow(&mut self, pairs: &HostPairs, names: &[String]) -> Result<(), String> {
         let mut hosts = Hosts::new(names.iter().cloned());
         for ((from, to), theta) in &self.theta {
-            if !self.third[from * nodes + to].contradicts {
+            let place = pairs.place(*from, *to).expect("it is one of them");
+            if !self.third[place].contradicts {
                 hosts.bound(*from, *to, *theta);
             }
         }
@@ -153,7 +155,8 @@ impl RoundFigures {
             }
         };
         for ((from, to), own) in &self.theta {
-            let third = &mut self.third[from * nodes + to];
+            let place = pairs.place(*from, *to).expect("it is one of them");
+            let third = &mut self.third[place];
             if let Some(theta) = tight.theta(*from, *to).filter(|_| !third.contradicts) {
                 // What the upper bound of theta loses, the lower bound of the latency there gains.
                 let gains = [
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn third_hosts_narrow_the_bounds_of_their_round_alone() {
-        let mut kept = RowFigures::new(3, &[]);
+        let mut kept = RowFigures::new(HostPairs::all(3), &[]);
         let mut add = |ends: Ends, round: u32, theta: (i64, i64)| {
             let figures = [
                 (columns::OFFSET_LOW, theta.0.into()),
@@ -263,7 +266,7 @@ mod tests {
 
     #[test]
     fn clocks_that_contradict_each_other_over_third_hosts_are_told() {
-        let mut kept = RowFigures::new(3, &[]);
+        let mut kept = RowFigures::new(HostPairs::all(3), &[]);
         for (ends, low) in [((0, 1), 100_i64), ((1, 2), 100), ((0, 2), 0)] {
             let figures = [
                 (columns::OFFSET_LOW, low.into()),

@@ -167,6 +167,7 @@ impl Benchmark for ClockBenchmark {
                 time: watch + baseline,
                 bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
                 bytes_once: 0,
+                bytes_of_losses: 0,
                 may_abort: false,
             });
         let timers = Timer::ALL
@@ -183,6 +184,7 @@ impl Benchmark for ClockBenchmark {
             },
             bytes: files::BYTES_PER_CPU * cpus,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         });
         Ok(Plan {

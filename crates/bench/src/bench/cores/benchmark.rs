@@ -356,6 +356,7 @@ impl Benchmark for CoresBenchmark {
             time: point.time(&self.config),
             bytes: point.pairs.len() as u64 * BYTES_PER_PAIR + BYTES_PER_POINT,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         };
         Ok(Plan {

@@ -133,9 +133,14 @@ pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<NodeJudgement> {
                 effects_ns: [fit.egress[node], fit.ingress[node]],
                 scores: [score.egress, score.ingress],
             };
-            if new.score.is_some() && tiers.nodes() >= LEAST_NODES {
+            if new.score.is_some() && fit.known_nodes() >= LEAST_NODES {
                 let apart = apart(fit, node);
-                let new = new.named(evidence, errors.of_node(node), apart, limit(tiers.nodes()));
+                let new = new.named(
+                    evidence,
+                    errors.of_node(node),
+                    apart,
+                    limit(fit.known_nodes()),
+                );
                 let old = &mut found[node];
                 if new.says_more_than(old) {
                     *old = new;
@@ -250,7 +255,7 @@ impl NodeJudgement {
 /// Whether all pairs of a node lie far above all others, by what it sends, and by what it receives. One that is slow in
 /// both is apart in both, and is compared with the pairs of others alone.
 fn apart(fit: &Fit, node: usize) -> [bool; 2] {
-    if fit.rest.nodes() > FEW_NODES {
+    if fit.known_nodes() > FEW_NODES {
         return [false; 2];
     }
     let without_tier = |(from, to, rest): (usize, usize, f64)| {
@@ -299,7 +304,7 @@ impl Errors {
             let measured = evidence.values.get(from, to);
             measured.map(|_| errors.get(from, to).unwrap_or(f64::INFINITY))
         };
-        let others = |node: usize| (0..nodes).filter(move |&other| other != node);
+        let others = |node: usize| evidence.values.pairs().of(node);
         let middle = |errors: Vec<f64>| median(errors).unwrap_or(f64::INFINITY);
         let of = |node: usize| {
             let sent = others(node).filter_map(|to| error(node, to)).collect();

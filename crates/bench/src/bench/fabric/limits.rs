@@ -80,7 +80,8 @@ pub fn outliers(
         .iter()
         .filter(|node| node.verdict.direction().is_some());
     let is_one = |(verdict, is_slow_way): &(PairVerdict, bool)| {
-        *is_slow_way || !matches!(verdict, PairVerdict::Ok | PairVerdict::Missing)
+        use PairVerdict::{Missing, NotJudged, Ok};
+        *is_slow_way || !matches!(verdict, Ok | NotJudged | Missing)
     };
     nodes.count() + pairs.into_iter().filter(is_one).count()
 }
@@ -114,8 +115,8 @@ mod tests {
 
     #[test]
     fn outliers_are_named_nodes_and_pairs_that_stand_out() {
-        use PairVerdict::{Congested, Missing, Ok, Slow, Suspect};
-        let pairs = [Ok, Slow, Congested, Suspect, Missing, Ok];
+        use PairVerdict::{Congested, Missing, NotJudged, Ok, Slow, Suspect};
+        let pairs = [Ok, Slow, Congested, Suspect, Missing, NotJudged, Ok];
         assert_eq!(outliers(&[], pairs.map(|verdict| (verdict, false))), 3);
         // A slow way that stands out as well is one.
         assert_eq!(

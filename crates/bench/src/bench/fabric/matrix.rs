@@ -1,19 +1,27 @@
 //! A figure of each ordered pair of a fabric.
 
-/// N x N figures, from and to. The diagonal is no pair; what was not measured is missing, and nothing else.
+use crate::time::between::HostPairs;
+
+/// N x N figures, from and to. The diagonal is no pair; what was not measured is missing, and nothing else. Of a sample of
+/// all pairs only these take memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    nodes: usize,
-    /// By rows; not a number where it is missing.
+    pairs: HostPairs,
+    /// By place; not a number where it is missing.
     values: Vec<f64>,
 }
 
 impl Matrix {
     /// All pairs of so many nodes, missing.
     pub fn missing(nodes: usize) -> Self {
+        Matrix::missing_of(&HostPairs::all(nodes))
+    }
+
+    /// These pairs, missing.
+    pub fn missing_of(pairs: &HostPairs) -> Self {
         Matrix {
-            nodes,
-            values: vec![f64::NAN; nodes * nodes],
+            pairs: pairs.clone(),
+            values: vec![f64::NAN; pairs.places()],
         }
     }
 
@@ -28,49 +36,78 @@ impl Matrix {
         matrix
     }
 
+    /// The same pairs, each with the figure that `of` has of it, if it has one.
+    pub fn alike(&self, mut of: impl FnMut(usize, usize) -> Option<f64>) -> Self {
+        let mut matrix = Matrix::missing_of(&self.pairs);
+        for (from, to) in self.pairs.each() {
+            if let Some(value) = of(from, to) {
+                matrix.set(from, to, value);
+            }
+        }
+        matrix
+    }
+
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        self.nodes
+        self.pairs.hosts()
     }
 
     /// The figure of a pair.
     pub fn get(&self, from: usize, to: usize) -> Option<f64> {
-        let value = self.values[from * self.nodes + to];
+        let value = self.values[self.pairs.place(from, to)?];
         value.is_finite().then_some(value)
     }
 
     /// Sets the figure of a pair; what is no finite number leaves it missing.
     ///
     /// # Panics
-    /// When both are the same node.
+    /// When both are the same node, or none of the pairs.
     pub fn set(&mut self, from: usize, to: usize, value: f64) {
         assert!(from != to, "node {from} is not a pair with itself");
         let value = if value.is_finite() { value } else { f64::NAN };
-        self.values[from * self.nodes + to] = value;
+        let place = self.pairs.place(from, to);
+        self.values[place.expect("it is one of the pairs")] = value;
+    }
+
+    /// The pairs that may have a figure.
+    pub fn pairs(&self) -> &HostPairs {
+        &self.pairs
     }
 
     /// Each pair that has a figure, by rows.
     pub fn each(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
-        let values = self.values.iter().enumerate();
-        let present = values.filter(|(_, value)| value.is_finite());
-        present.map(|(place, value)| (place / self.nodes, place % self.nodes, *value))
+        let all = self.pairs.each();
+        all.filter_map(|(from, to)| Some((from, to, self.get(from, to)?)))
+    }
+
+    /// Replaces each figure by what `of` makes of it.
+    pub fn replace_each(&mut self, mut of: impl FnMut(usize, usize, f64) -> f64) {
+        let pairs = self.pairs.clone();
+        for (from, to) in pairs.each() {
+            if let Some(value) = self.get(from, to) {
+                self.set(from, to, of(from, to, value));
+            }
+        }
     }
 
     /// How many pairs have a figure.
     pub fn measured(&self) -> usize {
-        self.each().count()
+        self.values.iter().filter(|value| value.is_finite()).count()
     }
 
     /// How many ordered pairs with a node have a figure.
     pub fn measured_with(&self, node: usize) -> usize {
-        let others = (0..self.nodes).filter(|&other| other != node);
-        let both = others.flat_map(|other| [self.get(node, other), self.get(other, node)]);
+        let both = self
+            .pairs
+            .of(node)
+            .flat_map(|other| [self.get(node, other), self.get(other, node)]);
         both.flatten().count()
     }
 
     /// The same nodes in another order, or some of them: place by place the number of the node here.
     pub fn of_nodes(&self, places: &[usize]) -> Matrix {
-        Matrix::of(places.len(), |from, to| self.get(places[from], places[to]))
+        let pairs = self.pairs.of_hosts(places);
+        Matrix::missing_of(&pairs).alike(|from, to| self.get(places[from], places[to]))
     }
 }
 
@@ -93,6 +130,19 @@ mod tests {
         assert_eq!(matrix.get(0, 1), None);
         let each: Vec<_> = matrix.each().collect();
         assert_eq!(each, [(0, 2, 2.0), (2, 0, 20.0), (2, 1, 21.0)]);
+        let pairs = HostPairs::some(3, [(0, 2), (1, 2)]);
+        let mut some = Matrix::missing_of(&pairs);
+        some.set(2, 0, 3.0);
+        assert_eq!(
+            (some.get(2, 0), some.get(0, 1), some.measured()),
+            (Some(3.0), None, 1)
+        );
+        assert_eq!(some.each().collect::<Vec<_>>(), [(2, 0, 3.0)]);
+        some.replace_each(|from, to, value| value + (10 * from + to) as f64);
+        assert_eq!(some.get(2, 0), Some(23.0));
+        let other = some.alike(|from, to| (from < to).then_some(1.0));
+        assert_eq!(other.each().collect::<Vec<_>>(), [(0, 2, 1.0), (1, 2, 1.0)]);
+        assert_eq!((other.measured_with(2), other.measured_with(0)), (2, 1));
         let turned = matrix.of_nodes(&[2, 0]);
         assert_eq!(turned.get(0, 1), Some(20.0));
         assert_eq!(turned.get(1, 0), Some(2.0));

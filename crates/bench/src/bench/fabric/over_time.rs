@@ -8,6 +8,7 @@ use super::scores::{median, polish};
 use super::tiers::Tiers;
 use crate::sorting::sort_by;
 use crate::stats::rank::{Shift, Test, rounds_needed};
+use crate::time::between::HostPairs;
 
 /// A run: its nodes, their tiers, and a figure of all pairs in each complete round, in ns.
 #[derive(Debug, Clone, Copy)]
@@ -107,26 +108,28 @@ pub fn compare(base: Measured<'_>, new: Measured<'_>, error: f64, most_pairs: us
             .collect::<Vec<_>>()
     });
     let name = |run: usize, from, to| tiers[run].name(tiers[run].of(from, to));
-    let middle = |rounds: &[Matrix], from, to| {
-        median(rounds.iter().filter_map(|it| it.get(from, to)).collect())
-    };
-    let (mut pairs, mut left_out) = (Vec::new(), 0);
-    for (from, to) in super::matrix::ordered_pairs(common.len()) {
-        let same = name(0, from, to) == name(1, from, to);
-        let medians = middle(&rounds[0], from, to)
-            .zip(middle(&rounds[1], from, to))
-            .filter(|_| same);
-        let Some((base, new)) = medians else {
-            // What is in one run only would move the effects of its nodes.
-            rounds
-                .iter_mut()
-                .flatten()
-                .for_each(|it| it.set(from, to, f64::NAN));
-            left_out += 1;
-            continue;
-        };
-        pairs.push((from, to, [base, new]));
+    let middles = rounds
+        .each_ref()
+        .map(|rounds| middle_of(rounds, common.len()));
+    // Of pairs that have figures in both, and are in one tier.
+    let compared = middles[0].alike(|from, to| {
+        let base = middles[0].get(from, to).zip(middles[1].get(from, to));
+        base.filter(|_| name(0, from, to) == name(1, from, to))
+            .map(|(base, _)| base)
+    });
+    // What is in one run only would move the effects of its nodes.
+    for round in rounds.iter_mut().flatten() {
+        round.replace_each(|from, to, value| match compared.get(from, to) {
+            Some(_) => value,
+            None => f64::NAN,
+        });
     }
+    let pairs = compared.each().filter_map(|(from, to, base)| {
+        let new = middles[1].get(from, to)?;
+        Some((from, to, [base, new]))
+    });
+    let mut pairs: Vec<(usize, usize, [f64; 2])> = pairs.collect();
+    let left_out = common.len() * common.len().saturating_sub(1) - pairs.len();
     sort_by(&mut pairs, |one, other| {
         (other.2[1] - other.2[0]).total_cmp(&(one.2[1] - one.2[0]))
     });
@@ -150,6 +153,14 @@ pub fn compare(base: Measured<'_>, new: Measured<'_>, error: f64, most_pairs: us
         left_out,
         rounds_needed,
     }
+}
+
+/// The median over rounds of a figure of each pair.
+fn middle_of(rounds: &[Matrix], nodes: usize) -> Matrix {
+    let Some(first) = rounds.first() else {
+        return Matrix::missing_of(&HostPairs::some(nodes, []));
+    };
+    first.alike(|from, to| median(rounds.iter().filter_map(|it| it.get(from, to)).collect()))
 }
 
 /// The changes of tiers and nodes, judged together, and how many rounds it takes.

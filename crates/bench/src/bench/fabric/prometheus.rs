@@ -4,11 +4,11 @@
 //! and how many there are of each verdict. The file is put in place in one step, as the collector may read at any time;
 //! it reads files whose names end in `.prom`.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
 use super::culprits::{NodeJudgement, NodeVerdict};
+use super::exposition::{Text, flag};
 use super::verdict::PairVerdict;
 use crate::results::ReportError;
 use crate::results::durable::replace;
@@ -19,7 +19,7 @@ pub const MOST_PAIRS: usize = 32 * 31;
 /// A node, by its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
-    /// As the engine names it.
+    /// As the launcher names it.
     pub name: &'a str,
     /// Its switch or group.
     pub group: &'a str,
@@ -72,7 +72,7 @@ pub fn write(path: &Path, snapshot: &Snapshot<'_>) -> Result<(), ReportError> {
 
 /// The text of the file.
 pub fn text(snapshot: &Snapshot<'_>) -> String {
-    let mut out = Text::default();
+    let mut out = Text::new(PREFIX);
     out.metric(
         "run_end_timestamp_seconds",
         "When the last run ended, since 1970.",
@@ -85,8 +85,8 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
     out.sample(&[], Some(flag(snapshot.complete)));
     out.nodes(snapshot.nodes);
     out.metric("pairs", "Ordered pairs by verdict.");
-    use PairVerdict::{Congested, Missing, Ok, Slow, Suspect};
-    for verdict in [Ok, Slow, Congested, Suspect, Missing] {
+    use PairVerdict::{Congested, Missing, NotJudged, Ok, Slow, Suspect};
+    for verdict in [Ok, Slow, Congested, Suspect, NotJudged, Missing] {
         let count = snapshot
             .pairs
             .iter()
@@ -98,47 +98,17 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
     let told = |pair: &&Pair<'_>| all || pair.verdict != Ok || pair.slower_by_ns.is_some();
     let told: Vec<&Pair<'_>> = snapshot.pairs.iter().filter(told).collect();
     out.pairs(&told);
-    out.0
-}
-
-fn flag(flag: bool) -> f64 {
-    f64::from(u8::from(flag))
+    out.into_text()
 }
 
 fn seconds(nanoseconds: Option<f64>) -> Option<f64> {
     nanoseconds.map(|nanoseconds| nanoseconds / 1e9)
 }
 
-/// What stands before the name of each metric.
+/// What is before the name of each metric.
 const PREFIX: &str = "hcabench_fabric_";
 
-#[derive(Debug, Default)]
-struct Text(String, &'static str);
-
 impl Text {
-    /// Begins a metric: all of its samples must follow.
-    fn metric(&mut self, name: &'static str, help: &str) {
-        let _ = writeln!(
-            self.0,
-            "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge"
-        );
-        self.1 = name;
-    }
-
-    /// A sample; nothing of what was not measured.
-    fn sample(&mut self, labels: &[(&str, &str)], value: Option<f64>) {
-        let Some(value) = value else { return };
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(name, text)| format!("{name}=\"{}\"", escaped(text)))
-            .collect();
-        let labels = match labels.is_empty() {
-            true => String::new(),
-            false => format!("{{{}}}", labels.join(",")),
-        };
-        let _ = writeln!(self.0, "{PREFIX}{}{labels} {value}", self.1);
-    }
-
     fn nodes(&mut self, nodes: &[Node<'_>]) {
         self.metric(
             "node_slow",
@@ -222,13 +192,6 @@ impl Text {
         let own = [("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
         self.sample(&[&own[..], more].concat(), value);
     }
-}
-
-/// The value of a label, escaped as the format wants it.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! What is made of pairs, as rows of `nodes.csv`, `summary.csv` and `pairs.csv`.
 
 use super::culprits::NodeJudgement;
-use super::matrix::{Matrix, ordered_pairs};
+use super::matrix::Matrix;
 use super::scores::{Fit, median};
 use super::tiers::Tiers;
 use super::verdict::PairVerdict;
 use crate::results::Record;
 use crate::results::schema::fabric::{self, node, tier};
 
-/// The row of a node: its name, what is said of it, and a figure by which its pairs are counted.
+/// The row of a node: its name, what is said of it, and a figure by which its pairs are counted; `partners`: with how many
+/// others it was to be measured.
 pub fn of_node(
-    name: &str,
-    rank: usize,
+    (name, rank): (&str, usize),
+    partners: u32,
     judged: &NodeJudgement,
     figure: &Matrix,
     tiers: &Tiers,
@@ -25,7 +26,7 @@ pub fn of_node(
         .set(&node::PAIRS, measured)
         .set(
             &node::MISSING,
-            2 * figure.nodes().saturating_sub(1) - measured,
+            (2 * partners as usize).saturating_sub(measured),
         )
         .set(&node::SCORE, judged.score)
         .set(&node::VERDICT, judged.verdict.name())
@@ -71,19 +72,17 @@ pub fn of_tiers(
     verdict: impl Fn(usize, usize) -> PairVerdict,
     is_slow_way: impl Fn(usize, usize) -> bool,
 ) -> Vec<Record> {
-    let mut groups: Vec<(&str, Vec<(usize, usize)>)> = (0..tiers.count())
-        .map(|tier| (tiers.name(tier), Vec::new()))
-        .collect();
-    for (from, to) in ordered_pairs(tiers.nodes()) {
-        groups[tiers.of(from, to)].1.push((from, to));
-    }
-    groups.push(("all", ordered_pairs(tiers.nodes()).collect()));
-    let row = |(name, pairs): (&str, Vec<(usize, usize)>)| {
+    let all_pairs: u64 = tiers.pairs().iter().map(|(_, pairs)| pairs).sum();
+    let groups = tiers.pairs().into_iter().enumerate();
+    let groups = groups.map(|(tier, (name, pairs))| (name, Some(tier), pairs));
+    let groups = groups.chain(std::iter::once(("all", None, all_pairs)));
+    let row = |(name, tier, all): (&str, Option<usize>, u64)| {
+        let pairs = || {
+            let all = figures.half_p50.pairs().each();
+            all.filter(move |(from, to)| tier.is_none_or(|tier| tiers.of(*from, *to) == tier))
+        };
         let values = |of: &Matrix| -> Vec<f64> {
-            pairs
-                .iter()
-                .filter_map(|pair| of.get(pair.0, pair.1))
-                .collect()
+            pairs().filter_map(|(from, to)| of.get(from, to)).collect()
         };
         let greatest = |of: &[f64]| of.iter().copied().max_by(f64::total_cmp);
         let least = |of: &[f64]| of.iter().copied().min_by(f64::total_cmp);
@@ -92,11 +91,11 @@ pub fn of_tiers(
             values(figures.excess_p99),
             values(figures.lost),
         );
-        let verdicts: Vec<PairVerdict> = pairs.iter().map(|pair| verdict(pair.0, pair.1)).collect();
+        let verdicts: Vec<PairVerdict> = pairs().map(|(from, to)| verdict(from, to)).collect();
         let count = |wanted: PairVerdict| verdicts.iter().filter(|it| **it == wanted).count();
         let mut row = Record::new();
         row.set(&tier::NAME, name)
-            .set(&tier::PAIRS, pairs.len())
+            .set(&tier::PAIRS, 2 * all)
             .set(&tier::MEASURED, halves.len())
             .set(&tier::HALF_LEAST, least(&halves))
             .set(&tier::HALF_GREATEST, greatest(&halves))
@@ -112,11 +111,11 @@ pub fn of_tiers(
             .set(&tier::SUSPECT, count(PairVerdict::Suspect))
             .set(
                 &tier::SLOW_WAYS,
-                pairs.iter().filter(|it| is_slow_way(it.0, it.1)).count(),
+                pairs().filter(|it| is_slow_way(it.0, it.1)).count(),
             );
         row.arranged(&fabric::summary())
     };
-    groups.into_iter().map(row).collect()
+    groups.map(row).collect()
 }
 
 #[cfg(test)]
@@ -133,7 +132,7 @@ mod tests {
         figure.set(1, 2, 20_000.0);
         figure.set(3, 4, f64::NAN);
         let judged = with_slow_sender(&mut figure, (6, 4000.0), &tiers);
-        let row = of_node("n6", 6, &judged[6], &figure, &tiers);
+        let row = of_node(("n6", 6), 7, &judged[6], &figure, &tiers);
         for (column, text) in [
             ("node", "n6"),
             ("group", "core.leaf1"),
@@ -145,7 +144,7 @@ mod tests {
         ] {
             assert_eq!(row.get(column).unwrap().text(), text, "{column}");
         }
-        let row = of_node("n3", 3, &judged[3], &figure, &tiers);
+        let row = of_node(("n3", 3), 7, &judged[3], &figure, &tiers);
         assert_eq!(row.text(&node::MISSING), "1");
         assert_eq!(row.text(&node::DIRECTION), "");
 

@@ -12,6 +12,8 @@ use crate::stats::outliers::DEVIATIONS_PER_MAD;
 pub const LEAST_NODES: usize = 4;
 /// With fewer figures in a direction a node has no effect in it.
 const LEAST_PAIRS: usize = 2;
+/// Among fewer figures of a tier a pair is compared with little but itself: those of two pairs, both ways.
+const LEAST_OF_A_TIER: usize = 4;
 /// Sweeps end when no part changes by more than this share of the usual figure.
 const SHARE_OF_NOTE: f64 = 1e-6;
 /// Nothing is known more exactly than to this share of the usual figure.
@@ -34,6 +36,10 @@ pub struct Fit {
     pub ingress: Vec<Option<f64>>,
     /// What is left of each pair.
     pub rest: Matrix,
+    /// The figures of pairs that are not taken apart, where there are any: their tier is unknown, or has too few.
+    pub set_aside: Option<Matrix>,
+    /// Known tiers that have too few figures.
+    pub small_tiers: Vec<usize>,
     /// The standard deviation of what is left, robustly.
     pub deviation: f64,
 }
@@ -62,6 +68,13 @@ impl Fit {
         Some(tier + self.egress[from].unwrap_or(0.0) + self.ingress[to].unwrap_or(0.0))
     }
 
+    /// How many nodes have an effect in a direction: nodes in unknown places and without pairs have none.
+    pub fn known_nodes(&self) -> usize {
+        let both = self.egress.iter().zip(&self.ingress);
+        both.filter(|(sent, received)| sent.is_some() || received.is_some())
+            .count()
+    }
+
     /// How far a pair lies above that, in robust standard deviations.
     pub fn score_of(&self, from: usize, to: usize) -> Option<f64> {
         let rest = self.rest.get(from, to)?;
@@ -71,7 +84,7 @@ impl Fit {
     /// How each node stands out; nobody does among fewer than [`LEAST_NODES`].
     pub fn scores(&self) -> Vec<Score> {
         let nodes = self.rest.nodes();
-        if nodes < LEAST_NODES {
+        if self.known_nodes() < LEAST_NODES {
             return vec![Score::default(); nodes];
         }
         let of = |effects: &[Option<f64>], pairs: &dyn Fn(usize) -> usize| -> Vec<Option<f64>> {
@@ -85,19 +98,14 @@ impl Fit {
             };
             effects.iter().enumerate().map(score).collect()
         };
-        let sent = |node: usize| {
-            (0..nodes)
-                .filter(|&to| self.rest.get(node, to).is_some())
-                .count()
-        };
-        let taken = |node: usize| {
-            (0..nodes)
-                .filter(|&it| self.rest.get(it, node).is_some())
-                .count()
-        };
-        let both = of(&self.egress, &sent)
+        let mut counts = [vec![0_usize; nodes], vec![0; nodes]];
+        for (from, to, _) in self.rest.each() {
+            counts[0][from] += 1;
+            counts[1][to] += 1;
+        }
+        let both = of(&self.egress, &|node| counts[0][node])
             .into_iter()
-            .zip(of(&self.ingress, &taken));
+            .zip(of(&self.ingress, &|node| counts[1][node]));
         both.map(|(egress, ingress)| Score { egress, ingress })
             .collect()
     }
@@ -110,14 +118,38 @@ impl Fit {
 pub fn polish(figure: &Matrix, tiers: &Tiers) -> Fit {
     let nodes = figure.nodes();
     assert_eq!(nodes, tiers.nodes(), "tiers of other nodes");
+    let mut counts = vec![0_usize; tiers.count()];
+    for (from, to, _) in figure.each() {
+        counts[tiers.of(from, to)] += 1;
+    }
+    // Among too few nodes nothing is judged anyway.
+    let is_small = |tier: usize| {
+        nodes >= LEAST_NODES
+            && (1..LEAST_OF_A_TIER).contains(&counts[tier])
+            && !tiers.is_unknown(tier)
+    };
+    let small_tiers: Vec<usize> = (0..tiers.count()).filter(|tier| is_small(*tier)).collect();
+    let part = |is_aside: bool| {
+        figure.alike(|from, to| {
+            let tier = tiers.of(from, to);
+            let value = figure.get(from, to);
+            value.filter(|_| (tiers.is_unknown(tier) || small_tiers.contains(&tier)) == is_aside)
+        })
+    };
+    let (rest, set_aside) = match tiers.has_unknown() || !small_tiers.is_empty() {
+        true => (part(false), Some(part(true))),
+        false => (figure.clone(), None),
+    };
     let mut fit = Fit {
         tiers: vec![None; tiers.count()],
         egress: vec![None; nodes],
         ingress: vec![None; nodes],
-        rest: figure.clone(),
+        rest,
+        set_aside,
+        small_tiers,
         deviation: 0.0,
     };
-    let usual = median(figure.each().map(|it| it.2.abs()).collect()).unwrap_or(0.0);
+    let usual = median(fit.rest.each().map(|it| it.2.abs()).collect()).unwrap_or(0.0);
     let change_of_note = SHARE_OF_NOTE * usual;
     for _ in 0..MOST_SWEEPS {
         let of_tiers = take_out(&mut fit.rest, tiers.count(), 1, |from, to| {
@@ -146,7 +178,7 @@ pub fn polish(figure: &Matrix, tiers: &Tiers) -> Fit {
         *tier += common;
     }
     // Where all figures are the same to the last digit, a node that differs must stand out all the same.
-    fit.deviation = deviation(&fit, nodes).max(LEAST_DEVIATION * usual);
+    fit.deviation = deviation(&fit).max(LEAST_DEVIATION * usual);
     fit
 }
 
@@ -166,11 +198,7 @@ fn take_out(
         .into_iter()
         .map(|it| large_enough(it).and_then(median));
     let medians: Vec<Option<f64>> = medians.collect();
-    let pairs: Vec<(usize, usize, f64)> = rest.each().collect();
-    for (from, to, value) in pairs {
-        let part = medians[group(from, to)].unwrap_or(0.0);
-        rest.set(from, to, value - part);
-    }
+    rest.replace_each(|from, to, value| value - medians[group(from, to)].unwrap_or(0.0));
     medians
 }
 
@@ -185,10 +213,11 @@ fn centre(effects: &mut [Option<f64>]) -> f64 {
 
 /// The standard deviation of the rests. By their third quartile: so many of them are exactly zero, being medians
 /// themselves, that their median says little with few nodes. What the fit took out of their freedom is put back.
-fn deviation(fit: &Fit, nodes: usize) -> f64 {
+fn deviation(fit: &Fit) -> f64 {
     let mut distances: Vec<f64> = fit.rest.each().map(|it| it.2.abs()).collect();
     let measured = distances.len() as f64;
-    let taken = 2 * nodes + fit.tiers.iter().flatten().count();
+    let parts = [&fit.egress, &fit.ingress, &fit.tiers];
+    let taken: usize = parts.map(|of| of.iter().flatten().count()).iter().sum();
     let free = (measured + 2.0 - taken as f64).max(1.0);
     if distances.is_empty() {
         return 0.0;

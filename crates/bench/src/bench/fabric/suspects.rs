@@ -74,7 +74,7 @@ pub fn choose(
             let same = tiers.of(low, high) == tier && !taken.contains(&(low, high));
             measured && same && !is_named(low) && !is_named(high)
         };
-        let mut free: Vec<(usize, usize)> = unordered(tiers.nodes()).filter(is_free).collect();
+        let mut free: Vec<(usize, usize)> = unordered(fit).filter(is_free).collect();
         for _ in 0..wanted.max(LEAST_CONTROLS).min(free.len()) {
             let place = (numbers.draw() % free.len() as u64) as usize;
             controls.push(free.swap_remove(place));
@@ -94,8 +94,9 @@ pub fn choose(
     Remeasurements { pairs, left_out }
 }
 
-fn unordered(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..nodes).flat_map(move |low| (low + 1..nodes).map(move |high| (low, high)))
+fn unordered(fit: &Fit) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let all = fit.rest.pairs().each();
+    all.filter(|(low, high)| low < high)
 }
 
 /// Pairs that stood out, the worst first; then some of each node that is named.
@@ -113,15 +114,15 @@ fn suspects(
         of.filter_map(|way| fit.rest.get(way.0, way.1))
             .max_by(f64::total_cmp)
     };
-    let found = unordered(tiers.nodes()).filter_map(|pair| Some((pair, stands_out(pair)?)));
+    let found = unordered(fit).filter_map(|pair| Some((pair, stands_out(pair)?)));
     let mut found: Vec<((usize, usize), f64)> = found.collect();
     sort_by(&mut found, |one, other| other.1.total_cmp(&one.1));
     let mut chosen: Vec<(usize, usize)> = found.into_iter().map(|(pair, _)| pair).collect();
     let mut taken = distinct(chosen.iter().copied());
     let named = (0..nodes.len()).filter(|&node| nodes[node].verdict.direction().is_some());
     for node in named {
-        let others = (0..tiers.nodes()).filter(|&other| other != node);
-        let pairs = others.map(|other| (node.min(other), node.max(other)));
+        let pairs = fit.rest.pairs().of(node);
+        let pairs = pairs.map(|other| (node.min(other), node.max(other)));
         let measured = |pair: &(usize, usize)| {
             both(*pair)
                 .iter()

@@ -1,168 +1,255 @@
 //! How far apart the nodes of a pair are. Only pairs of one tier are compared with each other.
 //!
-//! Who knows it: the engine (`SLURM_TOPOLOGY_ADDR` of each node), Slurm's `topology.conf`, what `ibnetdiscover`
-//! printed, or a file of the user with a node, or a list such as `n[01-16]`, and its group in each line. Where nobody
-//! does, all pairs of different hosts are of one tier.
+//! One scale of distances, with several sources: the launcher (`SLURM_TOPOLOGY_ADDR` of each node), Slurm's
+//! `topology.conf`, the output of `ibnetdiscover`, or a file of groups. A node that its source does not name is in no
+//! known place: its pairs are of the tier [`UNKNOWN`], which nothing is compared with. Without a source all pairs of
+//! different hosts are of one tier.
 
 mod files;
+mod hosts;
+mod lines;
+mod names;
+mod places;
 mod subnet;
 
-use std::collections::HashMap;
+use std::path::Path;
 
 use thiserror::Error;
 
-use crate::sorting::{distinct, sort_by_key};
-use files::{groups, topology};
+use crate::sorting::sort_by_key;
+use crate::time::between::HostPairs;
+use files::{Paths, groups, topology};
+use hosts::{NamedHosts, in_numbers};
+pub use lines::LinePlace;
+pub use names::meaning;
+use names::{name_of, nearness};
+#[cfg(test)]
+pub(super) use places::looked_up;
+use places::{Network, NodePlaces, numbered, pairs_of};
 use subnet::Subnet;
 
-/// Why tiers cannot be told.
+/// The tier of pairs with a node that the source does not name.
+pub const UNKNOWN: &str = "unknown";
+
+/// Why a text cannot be read.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum TierError {
-    /// A line that is not as it should be.
-    #[error("line {line}: {reason}")]
+    /// A malformed line.
+    #[error("{place}: {reason}")]
     Line {
-        /// From 1.
-        line: usize,
-        /// What is wrong with it.
+        /// Where it is.
+        place: LinePlace,
+        /// What is wrong with it, and what is allowed.
         reason: String,
     },
-    /// Nodes that are not in the file.
-    #[error("{} of the nodes {}: {}", nodes.len(), if nodes.len() == 1 { "is not in it" } else { "are not in it" },
-        nodes.iter().take(5).cloned().collect::<Vec<_>>().join(", "))]
-    Unknown {
-        /// Their names.
-        nodes: Vec<String>,
-    },
-    /// What says nothing at all.
-    #[error("no {0} is in it")]
+    /// A text without any.
+    #[error("it names no {0}")]
     Nothing(&'static str),
 }
 
-/// Who knows how far apart nodes are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TierSource {
-    /// Nobody.
-    Nothing,
-    /// The engine: `SLURM_TOPOLOGY_ADDR` by node, such as `s0.s4.n7`.
-    Addresses(Vec<Option<String>>),
-    /// The text of Slurm's `topology.conf`.
-    Topology(String),
-    /// What `ibnetdiscover` printed.
-    Subnet(String),
-    /// The text of a file with a node, or a list of them, and its group in each line; `row.rack` for groups in groups.
-    Groups(String),
+/// A rank's place in the network, as far as it is known by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The host, as the launcher names it.
+    pub host: String,
+    /// The RDMA device and the number of its port.
+    pub device: Option<(String, u32)>,
+    /// The GUID of the port, where it is one of InfiniBand.
+    pub guid: Option<u64>,
 }
 
-/// The tier of each pair of nodes.
+impl Endpoint {
+    /// A host of which no port is known.
+    pub fn of_host(host: impl Into<String>) -> Self {
+        Endpoint {
+            host: host.into(),
+            ..Endpoint::default()
+        }
+    }
+}
+
+/// Where the distances come from.
+#[derive(Debug, Clone)]
+pub enum TierSource {
+    /// Nowhere.
+    Nothing,
+    /// The launcher: `SLURM_TOPOLOGY_ADDR` by rank, such as `s0.s4.n7`.
+    Addresses(Vec<Option<String>>),
+    /// A file.
+    File(TierFile),
+}
+
+/// A file of distances that was read.
+#[derive(Debug, Clone)]
+pub struct TierFile(Content);
+
+#[derive(Debug, Clone)]
+enum Content {
+    /// By host, with the name of the source.
+    Paths(Paths, &'static str),
+    Subnet(Box<Subnet>),
+}
+
+impl TierFile {
+    /// The text of Slurm's `topology.conf`, of which the files are read that it includes, or the output of
+    /// `ibnetdiscover`, whichever it is by its content.
+    ///
+    /// # Errors
+    /// [`TierError`] for a text that is neither, or is malformed.
+    pub fn topology(text: &str, path: &Path) -> Result<Self, TierError> {
+        if subnet::is_one(text) {
+            return Ok(TierFile(Content::Subnet(Box::new(Subnet::read(text)?))));
+        }
+        let paths = topology(text, path)?;
+        Ok(TierFile(Content::Paths(paths, "topology.conf")))
+    }
+
+    /// The text of a file with a node, or a list of them, and its group in each line; `row.rack` for groups in groups.
+    ///
+    /// # Errors
+    /// [`TierError`] for a text that is malformed.
+    pub fn groups(text: &str, _: &Path) -> Result<Self, TierError> {
+        Ok(TierFile(Content::Paths(groups(text)?, "--group")))
+    }
+
+    /// The hosts that it names, in the order of names with their numbers.
+    pub fn hosts(&self) -> Vec<String> {
+        let mut hosts: Vec<String> = match &self.0 {
+            Content::Paths(paths, _) => paths.keys().cloned().collect(),
+            Content::Subnet(subnet) => subnet.hosts().cloned().collect(),
+        };
+        sort_by_key(&mut hosts, |host| in_numbers(host));
+        hosts
+    }
+
+    /// What it is: `topology.conf`, `ibnetdiscover` or `--group`.
+    pub fn source(&self) -> &'static str {
+        match &self.0 {
+            Content::Paths(_, source) => source,
+            Content::Subnet(_) => "ibnetdiscover",
+        }
+    }
+}
+
+/// The tiers of the pairs of nodes. Those of pairs that are not measured are counted, not stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tiers {
-    nodes: usize,
-    /// By rows: a place in `names`.
-    of: Vec<u16>,
+    of_pairs: TierOfPairs,
     names: Vec<String>,
+    /// By node.
     groups: Vec<String>,
+    /// The ranks that the source does not name.
+    unknown: Vec<usize>,
     source: &'static str,
 }
 
+/// How the tier of a pair is found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TierOfPairs {
+    /// By where both nodes are; with the distances of the tiers.
+    Placed(NodePlaces, Vec<u32>),
+    /// As results have it: by place of the pair, and that of all others.
+    Recorded(HostPairs, Vec<u16>, u16),
+}
+
 impl Tiers {
-    /// The tiers of these hosts, by rank: several ranks may have one host.
-    ///
-    /// # Errors
-    /// [`TierError`] for a text that is not as it should be, and for hosts that it does not tell of.
-    pub fn of_hosts(hosts: &[String], known: &TierSource) -> Result<Self, TierError> {
-        let paths = match known {
-            TierSource::Nothing => return Ok(Self::of_paths_of(hosts, None, "nobody")),
+    /// The tiers of these ranks, of which several may be on one host; `None` for one that did not come.
+    pub fn of_ranks(ranks: &[Option<Endpoint>], source: &TierSource) -> Self {
+        match source {
+            TierSource::Nothing => Self::on_one_level(ranks),
             TierSource::Addresses(all) if all.iter().all(Option::is_none) => {
-                return Ok(Self::of_paths_of(hosts, None, "nobody"));
+                Self::on_one_level(ranks)
             }
             TierSource::Addresses(all) => {
-                let of = hosts.iter().zip(all);
-                let of = of.filter_map(|(host, address)| {
-                    Some((host.clone(), of_address(address.as_ref()?)))
-                });
-                (of.collect(), "SLURM_TOPOLOGY_ADDR")
+                let paths = all.iter().map(|address| address.as_deref().map(of_address));
+                Self::in_tree(ranks, paths.collect(), "SLURM_TOPOLOGY_ADDR")
             }
-            TierSource::Topology(text) => (topology(text)?, "topology.conf"),
-            TierSource::Groups(text) => (groups(text)?, "--group"),
-            TierSource::Subnet(text) => return Subnet::read(text)?.tiers(hosts),
-        };
-        let (paths, source): (HashMap<String, Vec<String>>, _) = paths;
-        let found: Vec<Option<&Vec<String>>> =
-            hosts.iter().map(|host| lookup(&paths, host)).collect();
-        all_known(hosts, &found)?;
-        let paths: Vec<Vec<String>> = found.into_iter().flatten().cloned().collect();
-        Ok(Self::of_paths_of(hosts, Some(&paths), source))
+            TierSource::File(TierFile(Content::Paths(paths, source))) => {
+                let named = NamedHosts::of(paths);
+                let paths = ranks
+                    .iter()
+                    .map(|rank| named.get(&rank.as_ref()?.host).cloned());
+                Self::in_tree(ranks, paths.collect(), source)
+            }
+            TierSource::File(TierFile(Content::Subnet(subnet))) => {
+                let named = NamedHosts::of(subnet.by_host());
+                let places = ranks
+                    .iter()
+                    .map(|rank| subnet.switches_of(rank.as_ref()?, &named));
+                let places: Vec<Option<Vec<usize>>> = places.collect();
+                let (at, places) = numbered(&places);
+                let groups = places.iter().map(|switches| subnet.name_of(switches));
+                let groups: Vec<String> = groups.collect();
+                let distances = subnet.distances_between(places.iter().copied());
+                let network = Network::Switches(places.into_iter().cloned().collect(), distances);
+                Self::placed(ranks, (network, at), &groups, "ibnetdiscover")
+            }
+        }
     }
 
     /// The tiers of nodes by the switches above them, the highest first.
     pub fn of_paths(paths: &[Vec<String>], source: &'static str) -> Self {
-        let hosts: Vec<String> = (0..paths.len()).map(|node| node.to_string()).collect();
-        Self::of_paths_of(&hosts, Some(paths), source)
+        let ranks = (0..paths.len()).map(|node| Some(Endpoint::of_host(node.to_string())));
+        let ranks: Vec<Option<Endpoint>> = ranks.collect();
+        Self::in_tree(&ranks, paths.iter().cloned().map(Some).collect(), source)
     }
 
-    fn of_paths_of(hosts: &[String], paths: Option<&[Vec<String>]>, source: &'static str) -> Self {
-        let groups = |node: usize| paths.map_or(String::new(), |paths| paths[node].join("."));
-        let distance = |one: usize, other: usize| match paths {
-            _ if hosts[one] == hosts[other] => 0,
-            None => APART,
-            Some(paths) => {
-                let (one, other) = (&paths[one], &paths[other]);
-                let common = one
-                    .iter()
-                    .zip(other)
-                    .take_while(|(one, other)| one == other);
-                match (common.count(), one.len().max(other.len())) {
-                    (0, _) => APART,
-                    (common, all) => 1 + (all - common) as u32,
-                }
-            }
-        };
-        let apart = if paths.is_some() { "apart" } else { "fabric" };
-        let name = |distance: u32| match distance {
-            0 => "same-host".to_owned(),
-            1 => "leaf".to_owned(),
-            APART => apart.to_owned(),
-            more => format!("up-{}", more - 1),
-        };
-        Self::by(
-            (0..hosts.len()).map(groups).collect(),
-            distance,
-            name,
-            source,
-        )
+    /// Without any source.
+    fn on_one_level(ranks: &[Option<Endpoint>]) -> Self {
+        let at = vec![Some(0); ranks.len()];
+        let groups = [String::new()];
+        Self::placed(ranks, (Network::Unknown, at), &groups, "nothing")
     }
 
-    /// The tiers of nodes in groups, by any distance; those that occur, the nearest first.
-    fn by(
-        groups: Vec<String>,
-        distance: impl Fn(usize, usize) -> u32,
-        name: impl Fn(u32) -> String,
+    /// By the switches or groups above each rank.
+    fn in_tree(
+        ranks: &[Option<Endpoint>],
+        paths: Vec<Option<Vec<String>>>,
         source: &'static str,
     ) -> Self {
-        let nodes = groups.len();
-        let all = (0..nodes * nodes).map(|place| (place / nodes, place % nodes));
-        let distances: Vec<u32> = all.map(|(one, other)| distance(one, other)).collect();
-        let off_diagonal = |(place, distance): (usize, &u32)| {
-            (place / nodes != place % nodes).then_some(*distance)
-        };
-        let found = distinct(distances.iter().enumerate().filter_map(off_diagonal));
-        let found: Vec<u32> = found.into_iter().collect();
-        let place = |distance: &u32| found.binary_search(distance).unwrap_or(0) as u16;
+        let (at, paths) = numbered(&paths);
+        let groups: Vec<String> = paths.iter().map(|path| path.join(".")).collect();
+        Self::placed(ranks, (Network::tree(&paths), at), &groups, source)
+    }
+
+    /// By the place of each rank in a network, of which each has a name.
+    fn placed(
+        ranks: &[Option<Endpoint>],
+        (network, at): (Network, Vec<Option<usize>>),
+        names: &[String],
+        source: &'static str,
+    ) -> Self {
+        let unknown = (0..ranks.len()).filter(|rank| at[*rank].is_none() && ranks[*rank].is_some());
+        let unknown = unknown.collect();
+        let group = |at: &Option<usize>| at.map_or(String::new(), |at| names[at].clone());
+        let groups = at.iter().map(group).collect();
+        let hosts = ranks.iter().map(|rank| Some(rank.as_ref()?.host.as_str()));
+        let places = NodePlaces::new(network, at, hosts);
+        let distances: Vec<u32> = places.count().into_keys().collect();
         Tiers {
-            nodes,
-            of: distances.iter().map(place).collect(),
-            names: found.into_iter().map(name).collect(),
+            names: distances
+                .iter()
+                .map(|distance| name_of(*distance))
+                .collect(),
+            of_pairs: TierOfPairs::Placed(places, distances),
             groups,
+            unknown,
             source,
         }
     }
 
-    /// Tiers that were told before, by name: of each pair, by rows, a place in `names`.
+    /// Tiers that were told before, by name: a place in `names` of each pair that was measured, by its place, and of all
+    /// others.
     ///
     /// # Panics
-    /// When there is not a place for each of both, or no name for a place.
-    pub fn of_names(groups: Vec<String>, names: &[String], of: &[u16]) -> Self {
-        assert_eq!(of.len(), groups.len() * groups.len());
+    /// When there are pairs of other nodes, not a place for each, or no name for a place.
+    pub fn of_names(
+        groups: Vec<String>,
+        names: &[String],
+        (pairs, of): (HostPairs, &[u16]),
+        others: u16,
+    ) -> Self {
+        assert_eq!((pairs.hosts(), pairs.places()), (groups.len(), of.len()));
         let mut order: Vec<usize> = (0..names.len()).collect();
         sort_by_key(&mut order, |place| {
             (nearness(&names[*place]), &names[*place])
@@ -171,28 +258,26 @@ impl Tiers {
         for (new, old) in order.iter().enumerate() {
             places[*old] = new as u16;
         }
+        let place = |old: u16| places[usize::from(old)];
+        let of = of.iter().map(|old| place(*old)).collect();
         Tiers {
-            nodes: groups.len(),
-            of: of.iter().map(|old| places[usize::from(*old)]).collect(),
+            of_pairs: TierOfPairs::Recorded(pairs, of, place(others)),
             names: order.iter().map(|old| names[*old].clone()).collect(),
             groups,
+            unknown: Vec::new(),
             source: "results",
         }
     }
 
     /// All pairs in one tier.
     pub fn one(nodes: usize) -> Self {
-        Self::by(
-            vec![String::new(); nodes],
-            |_, _| APART,
-            |_| "fabric".to_owned(),
-            "nobody",
-        )
+        let hosts = (0..nodes).map(|node| Some(Endpoint::of_host(node.to_string())));
+        Self::on_one_level(&hosts.collect::<Vec<_>>())
     }
 
     /// How many nodes there are.
     pub fn nodes(&self) -> usize {
-        self.nodes
+        self.groups.len()
     }
 
     /// How many tiers there are.
@@ -202,53 +287,102 @@ impl Tiers {
 
     /// The tier of a pair, from 0: the nearest first.
     pub fn of(&self, from: usize, to: usize) -> usize {
-        usize::from(self.of[from * self.nodes + to])
+        match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                let distance = places.distance(from, to);
+                distances.binary_search(&distance).unwrap_or(0)
+            }
+            TierOfPairs::Recorded(pairs, of, others) => {
+                let place = pairs.place(from, to);
+                usize::from(place.map_or(*others, |place| of[place]))
+            }
+        }
     }
 
-    /// Its name: `same-host`, `leaf` (one switch or group), `up-1` and so on (so many levels above), `hops-2` (switches
-    /// between), `apart`, or `fabric` where nobody knows.
+    /// Its name: `same-host`, `leaf` (one switch or group), `up-1` (one level above, a pod), `up-2` and so on, `hops-3`
+    /// (an odd number of links between switches), `apart` (nothing in common), [`UNKNOWN`], or `fabric` without a source.
     pub fn name(&self, tier: usize) -> &str {
         &self.names[tier]
     }
 
-    /// The group of a node, the highest first: `s0.s4`; empty where nobody knows.
+    /// Whether the distance of the pairs of a tier is not known, so that they are not compared.
+    pub fn is_unknown(&self, tier: usize) -> bool {
+        self.names[tier] == UNKNOWN
+    }
+
+    /// Whether there are such pairs.
+    pub fn has_unknown(&self) -> bool {
+        self.names.iter().any(|name| name == UNKNOWN)
+    }
+
+    /// The ranks that came and that the source does not name.
+    pub fn unknown(&self) -> &[usize] {
+        &self.unknown
+    }
+
+    /// The unordered pairs of each tier, the nearest first.
+    pub fn pairs(&self) -> Vec<(&str, u64)> {
+        let counts = match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                let counts = places.count();
+                let count = |distance| counts.get(distance).copied().unwrap_or(0);
+                distances.iter().map(count).collect()
+            }
+            TierOfPairs::Recorded(pairs, _, others) => {
+                let mut counts = vec![0; self.names.len()];
+                for (from, to) in pairs.each().filter(|(from, to)| from < to) {
+                    counts[self.of(from, to)] += 1;
+                }
+                let recorded: u64 = counts.iter().sum();
+                counts[usize::from(*others)] += pairs_of(self.nodes() as u64) - recorded;
+                counts
+            }
+        };
+        self.names.iter().map(String::as_str).zip(counts).collect()
+    }
+
+    /// The group of a node, the highest first: `s0.s4`; empty if unknown.
     pub fn group(&self, node: usize) -> &str {
         &self.groups[node]
     }
 
-    /// Who knows it.
+    /// Where the distances come from: `SLURM_TOPOLOGY_ADDR`, `topology.conf`, `ibnetdiscover`, `--group`, `results` or
+    /// `nothing`.
     pub fn source(&self) -> &'static str {
         self.source
     }
 
     /// The tiers of some of the nodes.
-    pub fn of_nodes(&self, places: &[usize]) -> Tiers {
-        let pairs = places
-            .iter()
-            .flat_map(|&from| places.iter().map(move |&to| (from, to)));
+    pub fn of_nodes(&self, nodes: &[usize]) -> Tiers {
+        let of_pairs = match &self.of_pairs {
+            TierOfPairs::Placed(places, distances) => {
+                TierOfPairs::Placed(places.of_nodes(nodes), distances.clone())
+            }
+            TierOfPairs::Recorded(pairs, of, others) => {
+                let some = pairs.of_hosts(nodes);
+                let mut tiers = vec![*others; some.places()];
+                for (from, to) in some.each() {
+                    let here = some
+                        .place(from, to)
+                        .zip(pairs.place(nodes[from], nodes[to]));
+                    if let Some((here, there)) = here {
+                        tiers[here] = of[there];
+                    }
+                }
+                TierOfPairs::Recorded(some, tiers, *others)
+            }
+        };
+        let is_unknown = |node: &usize| self.unknown.binary_search(&nodes[*node]).is_ok();
         Tiers {
-            nodes: places.len(),
-            of: pairs.map(|(from, to)| self.of(from, to) as u16).collect(),
+            of_pairs,
             names: self.names.clone(),
-            groups: places
+            groups: nodes
                 .iter()
-                .map(|&node| self.groups[node].clone())
+                .map(|node| self.groups[*node].clone())
                 .collect(),
+            unknown: (0..nodes.len()).filter(is_unknown).collect(),
             source: self.source,
         }
-    }
-}
-
-/// Nothing is above both.
-const APART: u32 = u32::MAX;
-
-/// The distance that the name of a tier tells of.
-fn nearness(name: &str) -> u32 {
-    let levels = || name.split_once('-')?.1.parse::<u32>().ok();
-    match name {
-        "same-host" => 0,
-        "leaf" => 1,
-        _ => levels().map_or(APART, |levels| levels.saturating_add(1)),
     }
 }
 
@@ -259,149 +393,5 @@ fn of_address(address: &str) -> Vec<String> {
     parts
 }
 
-/// What is known of a host: by its whole name, else by what stands before the first point in it.
-fn lookup<'a, T>(of: &'a HashMap<String, T>, host: &str) -> Option<&'a T> {
-    let short = host.split('.').next().unwrap_or(host);
-    of.get(host).or_else(|| of.get(short))
-}
-
-fn all_known<T>(hosts: &[String], found: &[Option<T>]) -> Result<(), TierError> {
-    let missing = hosts.iter().zip(found).filter(|(_, found)| found.is_none());
-    let nodes: Vec<String> = missing.map(|(host, _)| host.clone()).collect();
-    match nodes.is_empty() {
-        true => Ok(()),
-        false => Err(TierError::Unknown { nodes }),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hosts(names: &str) -> Vec<String> {
-        names.split(' ').map(str::to_owned).collect()
-    }
-
-    fn of_first(tiers: &Tiers) -> Vec<&str> {
-        (1..tiers.nodes())
-            .map(|to| tiers.name(tiers.of(0, to)))
-            .collect()
-    }
-
-    #[test]
-    fn the_engine_s_addresses_tell_who_shares_a_switch() {
-        let all = ["s0.s4.n0", "s0.s4.n1", "s0.s5.n2", "s1.s6.n3", "s0.s4.n0"];
-        let all = all.map(|it| Some(it.to_owned())).to_vec();
-        let tiers = Tiers::of_hosts(
-            &hosts("n0 n1 n2 n3 n0"),
-            &TierSource::Addresses(all.clone()),
-        )
-        .unwrap();
-        assert_eq!(of_first(&tiers), ["leaf", "up-1", "apart", "same-host"]);
-        assert_eq!((tiers.group(2), tiers.count()), ("s0.s5", 4));
-        assert_eq!(tiers.of(3, 0), tiers.of(0, 3));
-        let some = tiers.of_nodes(&[3, 0]);
-        assert_eq!(of_first(&some), ["apart"]);
-        // Without a plugin for it, Slurm names no switch; and one that it does not name is an error.
-        let without = TierSource::Addresses(vec![None; 5]);
-        let without = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n0"), &without).unwrap();
-        let expected = ["fabric", "fabric", "fabric", "same-host"];
-        assert_eq!(of_first(&without), expected);
-        let some = TierSource::Addresses([&all[..4], &[None]].concat());
-        let error = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n9"), &some).unwrap_err();
-        assert_eq!(error.to_string(), "1 of the nodes is not in it: n9");
-    }
-
-    #[test]
-    fn tiers_that_were_told_before_are_the_nearest_first_again() {
-        let names = hosts("apart up-10 leaf up-2 same-host");
-        let of = [4, 0, 2, 0, 4, 1, 2, 3, 4];
-        let tiers = Tiers::of_names(vec!["g".to_owned(); 3], &names, &of);
-        assert_eq!(of_first(&tiers), ["apart", "leaf"]);
-        let names: Vec<&str> = (0..5).map(|tier| tiers.name(tier)).collect();
-        assert_eq!(names, ["same-host", "leaf", "up-2", "up-10", "apart"]);
-        assert_eq!(tiers.name(tiers.of(2, 1)), "up-2");
-        assert_eq!(tiers.name(tiers.of(1, 2)), "up-10");
-    }
-
-    #[test]
-    fn files_tell_the_same() {
-        let topology = "# made up\nSwitchName=s4 Nodes=n[0-1] LinkSpeed=9\nswitchname=s5 nodes=n2\n\n\
-                        SwitchName=s6 Nodes=n3\nSwitchName=s0 Switches=s[4-5] # above\nSwitchName=s1 Switches=s6\n";
-        let groups = "n[0-1] s0.s4\nn2 s0.s5 # a comment\n\nn3 s1.s6\n";
-        let subnet = include_str!("tiers/subnet.txt");
-        let names = hosts("n0 n1 n2.example.org n3");
-        for (known, told) in [
-            (
-                TierSource::Topology(topology.to_owned()),
-                ["leaf", "up-1", "apart"],
-            ),
-            (
-                TierSource::Groups(groups.to_owned()),
-                ["leaf", "up-1", "apart"],
-            ),
-            (
-                TierSource::Subnet(subnet.to_owned()),
-                ["leaf", "hops-2", "hops-4"],
-            ),
-        ] {
-            let tiers = Tiers::of_hosts(&names, &known).unwrap();
-            assert_eq!(of_first(&tiers), told, "{known:?}");
-            assert!(tiers.group(0) == tiers.group(1) && tiers.group(0) != tiers.group(2));
-            let unknown = Tiers::of_hosts(&hosts("n0 n7"), &known).unwrap_err();
-            assert_eq!(
-                unknown,
-                TierError::Unknown {
-                    nodes: vec!["n7".to_owned()]
-                }
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_file_is_told_with_its_line() {
-        for (known, told) in [
-            (
-                TierSource::Topology("Nodes=a\n".into()),
-                "line 1: no SwitchName",
-            ),
-            (
-                TierSource::Topology("SwitchName=a\n".into()),
-                "line 1: neither Nodes nor Switches",
-            ),
-            (
-                TierSource::Topology("SwitchName=a Nodes=b\n x\n".into()),
-                "line 2: \"x\" has no =",
-            ),
-            (
-                TierSource::Topology(
-                    "SwitchName=s Switches=t\nSwitchName=t Switches=s\nSwitchName=t Nodes=a".into(),
-                ),
-                "above itself",
-            ),
-            (
-                TierSource::Topology("SwitchName=a Nodes=n[3-1]".into()),
-                "line 1: \"n[3-1]\"",
-            ),
-            (TierSource::Topology(String::new()), "no switch is in it"),
-            (
-                TierSource::Groups("a b c\n".into()),
-                "line 1: a node, or a list of them, and its group",
-            ),
-            (
-                TierSource::Groups("a b\na c\n".into()),
-                "line 2: a is in another group already",
-            ),
-            (TierSource::Groups("# a b\n".into()), "no node is in it"),
-            (
-                TierSource::Subnet("vendid=0x2c9\n".into()),
-                "no node is in it",
-            ),
-        ] {
-            let error = Tiers::of_hosts(&hosts("a b"), &known)
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(told), "{told}: {error}");
-        }
-    }
-}
+mod tests;

@@ -22,6 +22,8 @@ named! {
         Congested = "congested",
         /// Slow beside others; nothing is known of it alone.
         Suspect = "suspect",
+        /// Of an unknown tier, or with too few others to compare it with.
+        NotJudged = "not-judged",
         /// Without a figure.
         Missing = "missing",
     }
@@ -43,6 +45,8 @@ pub struct PairJudge<'a> {
     tiers: &'a Tiers,
     alone: Option<RemeasuredFigures<'a>>,
     least_ns: f64,
+    /// Whether there are enough nodes to compare.
+    is_judging: bool,
     /// By tier: how far controls lie from what is expected of them when alone, and how far from each other.
     controls: Vec<Option<(f64, f64)>>,
 }
@@ -77,6 +81,7 @@ impl<'a> PairJudge<'a> {
             tiers,
             alone,
             least_ns,
+            is_judging: fit.known_nodes() >= LEAST_NODES,
             controls: (0..tiers.count()).map(of_tier).collect(),
         }
     }
@@ -84,10 +89,17 @@ impl<'a> PairJudge<'a> {
     /// What is said of a pair.
     pub fn of(&self, from: usize, to: usize) -> PairVerdict {
         let Some(rest) = self.fit.rest.get(from, to) else {
-            return PairVerdict::Missing;
+            let aside = self.fit.set_aside.as_ref();
+            return match aside.and_then(|aside| aside.get(from, to)) {
+                Some(_) => PairVerdict::NotJudged,
+                None => PairVerdict::Missing,
+            };
         };
         let limit = self.least_ns.max(PAIR_LIMIT * self.fit.deviation);
-        if self.tiers.nodes() < LEAST_NODES || rest <= limit {
+        if self.tiers.nodes() >= LEAST_NODES && !self.is_judging {
+            return PairVerdict::NotJudged;
+        }
+        if !self.is_judging || rest <= limit {
             return PairVerdict::Ok;
         }
         let alone = self.alone.and_then(|alone| alone.values.get(from, to));
@@ -120,6 +132,8 @@ mod tests {
     use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
     use crate::bench::fabric::matrix::ordered_pairs;
     use crate::bench::fabric::scores::polish;
+    use crate::bench::fabric::tiers::UNKNOWN;
+    use crate::time::between::HostPairs;
 
     #[test]
     fn a_slow_pair_is_told_from_one_that_is_slow_beside_others() {
@@ -161,6 +175,68 @@ mod tests {
             PairJudge::new(&fit, &tiers, None, 1e4).of(0, 5),
             PairVerdict::Ok
         );
+    }
+
+    #[test]
+    fn pairs_of_an_unknown_tier_are_neither_good_nor_bad_and_move_no_verdict() {
+        let mut noise = Noise::new(7);
+        let known = in_groups(8, 4);
+        let mut figure = healthy(&known, &mut noise, false);
+        figure.set(3, 1, f64::NAN);
+        figure.set(0, 3, 1e6);
+        let of = (0..64).map(|pair| match (pair / 8, pair % 8) {
+            (3, _) | (_, 3) => 2,
+            (from, to) => known.of(from, to) as u16,
+        });
+        let names = ["leaf", "up-1", UNKNOWN].map(str::to_owned);
+        let groups = (0..8).map(|node| known.group(node).to_owned());
+        let tiers = Tiers::of_names(
+            groups.collect(),
+            &names,
+            (HostPairs::all(8), &of.collect::<Vec<_>>()),
+            0,
+        );
+        let fit = polish(&figure, &tiers);
+        let judge = PairJudge::new(&fit, &tiers, None, 0.0);
+        assert_eq!(judge.of(0, 3), PairVerdict::NotJudged);
+        assert_eq!(judge.of(3, 1), PairVerdict::Missing);
+        let mut others = ordered_pairs(8).filter(|(from, to)| *from != 3 && *to != 3);
+        assert!(others.all(|(from, to)| judge.of(from, to) == PairVerdict::Ok));
+        assert_eq!((fit.egress[3], fit.ingress[3]), (None, None));
+        // As if the node were not there.
+        let places: Vec<usize> = (0..8).filter(|node| *node != 3).collect();
+        let without = polish(&figure.of_nodes(&places), &known.of_nodes(&places));
+        for (from, to) in ordered_pairs(7) {
+            let rest = fit.rest.get(places[from], places[to]);
+            assert_eq!(rest, without.rest.get(from, to));
+        }
+        assert_eq!(fit.deviation, without.deviation);
+        let of_known: Vec<_> = places.iter().map(|node| fit.scores()[*node]).collect();
+        assert_eq!(of_known, without.scores());
+    }
+
+    #[test]
+    fn a_pair_that_is_alone_in_its_tier_is_not_compared_with_itself() {
+        let known = in_groups(8, 8);
+        let mut figure = healthy(&known, &mut Noise::new(8), false);
+        figure.set(2, 5, 9e6);
+        figure.set(5, 2, 9e6);
+        let of = (0..64).map(|pair| u16::from([(2, 5), (5, 2)].contains(&(pair / 8, pair % 8))));
+        let names = ["leaf", "up-1"].map(str::to_owned);
+        let tiers = Tiers::of_names(
+            vec![String::new(); 8],
+            &names,
+            (HostPairs::all(8), &of.collect::<Vec<_>>()),
+            0,
+        );
+        let fit = polish(&figure, &tiers);
+        assert_eq!(fit.small_tiers, [1]);
+        let judge = PairJudge::new(&fit, &tiers, None, 0.0);
+        assert_eq!(
+            [judge.of(2, 5), judge.of(5, 2)],
+            [PairVerdict::NotJudged; 2]
+        );
+        assert_eq!(judge.of(5, 3), PairVerdict::Ok);
     }
 
     #[test]

@@ -462,6 +462,7 @@ impl Benchmark for MemoryBenchmark {
             },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
             bytes_once: 0,
+            bytes_of_losses: 0,
             may_abort: false,
         };
         let plan = Plan {

@@ -162,7 +162,9 @@ impl NodeBenchmark {
     fn outline(&self) -> Plan {
         let planned = |(index, point): (usize, &Point)| {
             let (sent, received) = self.samples(point);
-            let lost = sent.saturating_add(received);
+            let lost = sent
+                .saturating_add(received)
+                .saturating_mul(files::BYTES_PER_LOST);
             let formats = self.config.keep_samples.len() as u64;
             let kept = sent.saturating_add(received).saturating_mul(formats);
             let values = sent.saturating_mul(formats * u64::from(point.values));
@@ -177,9 +179,10 @@ impl NodeBenchmark {
                     .saturating_add(run::usual(point, &self.config)),
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(values.saturating_mul(files::BYTES_PER_VALUE))
-                    .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
+                    .saturating_add(lost)
                     .saturating_add(BYTES_PER_POINT),
                 bytes_once: BYTES_PER_POINT,
+                bytes_of_losses: lost,
                 may_abort: point.node_type.may_abort(),
             }
         };
@@ -363,6 +366,9 @@ impl Benchmark for NodeBenchmark {
                 findings.push(Finding::of(&kinds::ONE_HOST));
             } else if self.config.timer == TimerKind::Timerfd && asked.uncertainty.is_none() {
                 findings.push(Finding::of(&kinds::STEERED_CLOCK));
+            }
+            if remote.is_exposed() {
+                findings.push(Finding::of(&kinds::WITHOUT_SECRET));
             }
         }
         let ready = Ready {

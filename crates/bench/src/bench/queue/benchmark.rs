@@ -307,6 +307,7 @@ impl Benchmark for QueueBenchmark {
             time: self.time(point),
             bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
             bytes_once: BYTES_PER_POINT,
+            bytes_of_losses: 0,
             may_abort: false,
         };
         Ok(Plan {

@@ -19,7 +19,7 @@
 //! are apart in time. The exchanges of the pair that is judged lie between two moments, their first and their last. As
 //! theta is a straight line, and they are above one, it is enough to look at these two.
 
-use super::Span;
+use super::{HostPairs, Span};
 use crate::time::Nanos;
 
 /// What a host proved of a peer, at one moment, in a few numbers.
@@ -61,14 +61,14 @@ pub struct Disagreement {
 /// What each host of several proved of each other.
 #[derive(Debug, Clone)]
 pub struct HostExchanges {
-    hosts: usize,
+    pairs: HostPairs,
     rows: Vec<Option<ExchangeSummary>>,
 }
 
 /// The bounds by third hosts.
 #[derive(Debug, Clone)]
 pub struct ThirdHostComparison {
-    hosts: usize,
+    pairs: HostPairs,
     slower: Vec<Option<u64>>,
     is_concerned: Vec<bool>,
     /// Clocks that contradict each other, the first of them; these pairs have no bounds.
@@ -85,46 +85,48 @@ const MOST_TOLD: usize = 32;
 const ROUNDED: f64 = 1e-10;
 
 impl HostExchanges {
-    /// Hosts that know nothing of each other.
-    pub fn new(hosts: usize) -> Self {
+    /// Hosts that know nothing of each other yet.
+    pub fn new(pairs: &HostPairs) -> Self {
         HostExchanges {
-            hosts,
-            rows: vec![None; hosts * hosts],
+            pairs: pairs.clone(),
+            rows: vec![None; pairs.places()],
         }
     }
 
     /// Takes what host `from` proved of host `to`, with its own clock.
     ///
     /// # Panics
-    /// When there is no host of such a number.
+    /// When they are none of the pairs.
     pub fn exchanged(&mut self, from: usize, to: usize, exchanged: ExchangeSummary) {
-        assert!(from < self.hosts && to < self.hosts && from != to);
-        self.rows[from * self.hosts + to] = Some(exchanged);
+        let place = self.pairs.place(from, to).filter(|_| from != to);
+        self.rows[place.expect("it is one of the pairs")] = Some(exchanged);
     }
 
     fn row(&self, from: usize, to: usize) -> Option<&ExchangeSummary> {
-        self.rows[from * self.hosts + to].as_ref()
+        self.rows[self.pairs.place(from, to)?].as_ref()
     }
 
     /// Asks the third hosts.
     pub fn compare(&self) -> ThirdHostComparison {
-        let count = self.hosts;
+        let places = self.pairs.places();
         let mut found = ThirdHostComparison {
-            hosts: count,
-            slower: vec![None; count * count],
-            is_concerned: vec![false; count * count],
+            pairs: self.pairs.clone(),
+            slower: vec![None; places],
+            is_concerned: vec![false; places],
             disagreements: Vec::new(),
             untold: 0,
         };
         let clocks = self.clocks(&mut found);
-        for (low, high) in pairs(count) {
+        for (low, high) in self.unordered() {
             let Some(own) = clocks.of(low, high) else {
                 continue;
             };
             let third = clocks.nearest(low, high, own.gates[0].at);
             agree(&clocks, own, [low, high], &third, &mut found);
             for (from, to) in [(low, high), (high, low)] {
-                found.slower[from * count + to] = self.slower_by(&clocks, from, to, &third);
+                if let Some(place) = self.pairs.place(from, to) {
+                    found.slower[place] = self.slower_by(&clocks, from, to, &third);
+                }
             }
         }
         if !found.disagreements.is_empty() {
@@ -134,14 +136,17 @@ impl HostExchanges {
         found
     }
 
+    fn unordered(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.pairs.each().filter(|(low, high)| low < high)
+    }
+
     /// What is known of each pair of clocks by their own exchanges.
     fn clocks(&self, found: &mut ThirdHostComparison) -> Clocks {
-        let count = self.hosts;
         let mut clocks = Clocks {
-            hosts: count,
-            pairs: vec![None; count * count],
+            pairs: self.pairs.clone(),
+            of: vec![None; self.pairs.places()],
         };
-        for (low, high) in pairs(count) {
+        for (low, high) in self.unordered() {
             let rows = [self.row(low, high), self.row(high, low)];
             if rows.iter().all(Option::is_none) {
                 continue;
@@ -149,8 +154,8 @@ impl HostExchanges {
             let both = [(rows[0], rows[1]), (rows[1], rows[0])];
             match both.map(|(own, other)| PairOfClocks::of(own, other)) {
                 [Some(there), Some(back)] => {
-                    clocks.pairs[low * count + high] = Some(there);
-                    clocks.pairs[high * count + low] = Some(back);
+                    clocks.set((low, high), there);
+                    clocks.set((high, low), back);
                 }
                 _ => found.disagree(&[low, high], 0),
             }
@@ -211,18 +216,21 @@ impl ThirdHostComparison {
     /// of its messages took than the least over a third host; 0 where that is not proved, `None` where no third host could
     /// be asked, or any clocks contradict each other.
     pub fn slower_by(&self, from: usize, to: usize) -> Option<u64> {
-        self.slower[from * self.hosts + to]
+        self.slower[self.pairs.place(from, to)?]
     }
 
     /// Whether the clocks of two hosts are part of a contradiction.
     pub fn is_concerned(&self, from: usize, to: usize) -> bool {
-        self.is_concerned[from * self.hosts + to]
+        let place = self.pairs.place(from, to);
+        place.is_some_and(|place| self.is_concerned[place])
     }
 
     fn disagree(&mut self, hosts: &[usize], missing_ns: u64) {
         for one in hosts {
             for other in hosts.iter().filter(|other| *other != one) {
-                self.is_concerned[one * self.hosts + other] = true;
+                if let Some(place) = self.pairs.place(*one, *other) {
+                    self.is_concerned[place] = true;
+                }
             }
         }
         let mut hosts = hosts.to_vec();
@@ -265,20 +273,22 @@ fn time(at: Nanos) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-fn pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..hosts).flat_map(move |low| (low + 1..hosts).map(move |high| (low, high)))
-}
-
 /// What is known of each pair of clocks, by the first one's time.
 #[derive(Debug)]
 struct Clocks {
-    hosts: usize,
-    pairs: Vec<Option<PairOfClocks>>,
+    pairs: HostPairs,
+    of: Vec<Option<PairOfClocks>>,
 }
 
 impl Clocks {
     fn of(&self, from: usize, to: usize) -> Option<&PairOfClocks> {
-        self.pairs[from * self.hosts + to].as_ref()
+        self.of[self.pairs.place(from, to)?].as_ref()
+    }
+
+    fn set(&mut self, (from, to): (usize, usize), known: PairOfClocks) {
+        if let Some(place) = self.pairs.place(from, to) {
+            self.of[place] = Some(known);
+        }
     }
 
     /// The clock of the last host less that of the first, over the second, when the first's reads `time`.
@@ -298,7 +308,7 @@ impl Clocks {
             return Vec::new();
         };
         let away = |one: usize, third: usize, time: i64| Some(self.of(one, third)?.away(time));
-        let third = (0..self.hosts).filter(|third| *third != from && *third != to);
+        let third = self.pairs.of(from).filter(|third| *third != to);
         let third = third.filter_map(|third| {
             let of_from = away(from, third, time)?;
             Some((

@@ -72,7 +72,7 @@ impl SimulatedHosts {
     /// All pairs, one after the other, by each of both hosts; with the least latency that each way had.
     fn measure(&mut self, limit: RateLimit) -> (HostExchanges, Vec<i128>) {
         let count = self.hosts;
-        let mut ways = HostExchanges::new(count);
+        let mut ways = HostExchanges::new(&HostPairs::all(count));
         let mut least = vec![i128::MAX; count * count];
         let mut begun = 0;
         for to in 0..count {

@@ -231,6 +231,10 @@ kinds! {
     ONE_HOST "one-host" Advice
         "both ends are on one host" "one clock could measure the one-way latency; two clocks only bound it"
         "leave out --peer";
+    WITHOUT_SECRET "without-secret" Reservation
+        "the control connection was without a secret"
+        "any process that reached its port could take part, read and change it"
+        "give all ends the same secret by --secret-file or HCABENCH_SECRET";
     STEERED_CLOCK "steered-clock" Reservation
         "NTP or PTP adjusts the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
         "use --clock monotonic-raw or tsc";
@@ -388,6 +392,20 @@ kinds! {
         "lift the quota, which `hcabench host --for clock` names, to see what else takes the CPU";
     THROTTLING_UNKNOWN "throttling-unknown" Reservation
         "whether a CPU quota stopped threads is unknown: {reasons}" "" "make these files readable, or lift the quota";
+
+    // Pairs and nodes of a fabric.
+    PAIRS_SAMPLED "pairs-sampled" Advice
+        "each rank was measured with {partners} of {others} others, drawn at random"
+        "a slow node shows in its own pairs, a slow link only if it is among the {percent} % of all pairs that were measured"
+        "use --partners all for all pairs, or another --seed for others";
+    TIER_UNKNOWN "tier-unknown" Reservation
+        "the tier of {nodes} is unknown" "{source} does not name them, so their pairs are compared with none and not judged"
+        "correct the names in the file, or name them with --topology or --group; docs/fabric.md has the rules";
+
+    TIER_TOO_SMALL "tier-too-small" Reservation
+        "the pairs of the tier {tiers} are not judged"
+        "less than two of the tier have figures in both directions, so there is nothing to compare"
+        "measure with more nodes that are as far apart";
 
     // Rates.
     RATE_MISSED "rate-missed" Advice

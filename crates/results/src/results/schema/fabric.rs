@@ -11,17 +11,20 @@ use super::{columns, plain};
 pub const PAIRS: &str = "pairs.csv";
 /// A row for each node.
 pub const NODES: &str = "nodes.csv";
-/// The ranks with their nodes and devices, the engine and the schedule.
+/// A row for each rule and what it judges, of a run that is judged by rules.
+pub const RULES: &str = "rules.csv";
+/// The ranks with their nodes and devices, the launcher and the schedule.
 pub const FABRIC: &str = "fabric.json";
 
 columns! {
     /// Which pair it is.
     PAIR;
-    FROM = setting("from", "the node that sends, as the engine names it, with its rank where it has several");
+    FROM = setting("from", "the node that sends, as the launcher names it, with the place on it where it has several ranks");
     TO = setting("to", "the node that receives");
     FROM_RANK = setting("from_rank", "the rank that sends").whole();
     TO_RANK = setting("to_rank", "the rank that receives").whole();
-    TIER = setting("tier", "how far apart the two are: only pairs of one tier are compared");
+    TIER = setting("tier", "how far apart the two are: only pairs of one tier are compared; unknown if the source of \
+        the tiers does not name one of them");
     CONCURRENCY = setting("concurrency", "how many pairs were measured at the same time: alone, together or a number");
 }
 
@@ -91,7 +94,7 @@ columns! {
     ALONE_P99 = measured("alone_half_round_trip_p99_ns", "half of its 99th percentile, measured alone", 1)
         .title("alone p99");
     VERDICT = label("verdict", "ok, slow (also alone), congested (beside others, and not alone), suspect (not measured \
-        alone) or missing");
+        alone), not-judged (its tier is unknown) or missing");
     SLOWER_WAY = label("slower_way", "whether this direction is proved to be slower than the other: yes or no; empty \
                                       if the bounds do not show it");
     SLOWER_BY = measured("slower_by_at_least_ns", "by how much this direction is slower than it has to be, at least, in each \
@@ -106,14 +109,14 @@ pub mod node {
     columns! {
         /// A node.
         NODE;
-        NAME = label("node", "the node, as the engine names it, with its rank where it has several");
+        NAME = label("node", "the node, as the launcher names it, with the place on it where it has several ranks");
         RANK = label("rank", "its rank").data(Data::Whole);
         GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");
-        MISSING = count("pairs_missing", "ordered pairs with it that have none").better(Better::Lower).title("missing");
+        MISSING = count("pairs_missing", "ordered pairs with it that were to be measured and have none").better(Better::Lower).title("missing");
         SCORE = measured("score", "how far its worst direction stands out, in robust standard deviations", 2)
             .title("score");
-        VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, or too few pairs) or missing");
+        VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, too few pairs, or an unknown tier) or missing");
         DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips show it; empty if not \
                                         slow");
         FIGURE = label("figure", "the figure that the score is of");
@@ -132,7 +135,7 @@ pub mod tier {
         /// A tier.
         TIER;
         NAME = label("tier", "the tier, or all");
-        PAIRS = label("pairs", "ordered pairs in it").data(Data::Whole);
+        PAIRS = label("pairs", "ordered pairs in it, to be measured or not").data(Data::Whole);
         MEASURED = label("pairs_measured", "those that have figures").data(Data::Whole).title("measured");
         HALF_LEAST = measured("half_round_trip_p50_least_ns", "of their median halves of a round trip the least", 1);
         HALF_P50 = measured("half_round_trip_p50_ns", "their median", 1).title("rtt/2 p50");
@@ -148,6 +151,28 @@ pub mod tier {
             .data(Data::Whole).title("suspect");
         SLOW_WAYS = label("ways_slow", "pairs of which this direction is proved to be slower than it has to be")
             .data(Data::Whole).title("slow ways");
+    }
+}
+
+/// The columns of what rules judge.
+pub mod rule {
+    use super::super::{Better, Column, columns};
+
+    columns! {
+        /// A rule with a node, pair or tier.
+        RULE;
+        METRIC = label("metric", "the figure");
+        SCOPE = label("scope", "node, pair or tier; of pairs only those that are out have a row");
+        NAME = label("name", "the node, the tier, or the pair as in n1 to n2");
+        ABOVE = measured("above_percent", "how far it is above the baseline; of loss and missing the share itself, empty \
+            of a verdict", 2);
+        BOUND = measured("bound_percent", "from where on it is out: the limit, or what chance makes likely if that is more", 2)
+            .better(Better::Neither);
+        STATE = label("state", "ok or out");
+        DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips show it; empty if not out");
+        OUT_RUNS = count("out_runs", "in how many of the last runs it was out; empty if not out").better(Better::Lower);
+        RUNS = label("runs", "in how many of how many runs it must be out to break the rule");
+        BROKEN = label("broken", "whether it breaks the rule: yes or no");
     }
 }
 
@@ -184,6 +209,11 @@ pub fn nodes() -> Vec<NamedColumn> {
     node::NODE.map(plain).to_vec()
 }
 
+/// The columns of `rules.csv`, in order.
+pub fn rules() -> Vec<NamedColumn> {
+    rule::RULE.map(plain).to_vec()
+}
+
 /// The columns of `summary.csv`, in order.
 pub fn summary() -> Vec<NamedColumn> {
     tier::TIER.map(plain).to_vec()
@@ -204,6 +234,7 @@ mod tests {
             pairs(),
             nodes(),
             summary(),
+            rules(),
             SCHEMA.runs(),
             SCHEMA.left_out(),
         ] {

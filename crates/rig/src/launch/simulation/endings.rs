@@ -133,8 +133,8 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
         listener, place, ..
     } = meeting;
     drop((wire, listener));
-    let nobody = rendezvous::meet(&place, &SimulatedRendezvous::of(2).hello(1), SHORT);
-    nobody
+    let unmet = rendezvous::meet(&place, &SimulatedRendezvous::of(2).hello(1), None, SHORT);
+    unmet
         .map(drop)
         .refused(&["not reached within 0 s", "127.0.0.1"]);
 }

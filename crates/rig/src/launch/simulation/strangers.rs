@@ -1,5 +1,6 @@
 //! Connections that are refused, or send what they should not.
 
+use super::super::wire::WireError;
 use super::*;
 use crate::testing::Refused as _;
 
@@ -14,7 +15,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
         let come = |change: &dyn Fn(&mut Hello), words: &[&str]| {
             let mut hello = hello.clone();
             change(&mut hello);
-            let met = rendezvous::meet(&place, &hello, LONG);
+            let met = rendezvous::meet(&place, &hello, None, LONG);
             met.map(drop).refused(words);
         };
         // A port scan, and a connection that sends nothing and stays.
@@ -24,10 +25,8 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(nonsense.as_bytes()).unwrap();
             let mut wire = Wire::of(stream).unwrap();
-            assert!(
-                matches!(wire.receive(LONG), Ok(ToRank::Refused(_))),
-                "{nonsense}"
-            );
+            let ended = wire.receive::<ToRank>(LONG).unwrap_err();
+            assert!(matches!(ended, WireError::Closed(_)), "{nonsense}: {ended}");
         }
         let mut endless = Wire::connect(address, LONG).unwrap();
         // Closed before it is read to its end.
@@ -42,6 +41,15 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
         );
         come(&|hello| hello.terms.ranks = 4, &["one of 4", "one of 3"]);
         come(&|hello| hello.rank = 3, &["one of 3"]);
+        let long = "e\u{301}".repeat(10_000);
+        come(
+            &|hello| hello.node.clone_from(&long),
+            &["more than 255 bytes"],
+        );
+        come(
+            &|hello| hello.terms.job.job.clone_from(&long),
+            &["it is of job"],
+        );
         come(
             &|hello| hello.terms.settings = json!({ "size": 9 }),
             &["other options"],
@@ -56,7 +64,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     let late = meeting.hello(2);
     let place = meeting.place.clone();
     let late = spawn(move || {
-        rendezvous::meet(&place, &late, LONG)
+        rendezvous::meet(&place, &late, None, LONG)
             .map(drop)
             .refused(&["rank 2 (n2)", "such a rank already"])
     });
@@ -80,6 +88,8 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     ] {
         assert!(remarks.contains(words), "{words} is not in {remarks}");
     }
+    let is_short = |remark: &String| remark.len() < 3_000;
+    assert!(conductor.remarks().iter().all(is_short), "{remarks}");
     assert!(dropped(&conductor).is_empty());
     conductor.end(None);
     assert!(joined(attending).iter().all(Result::is_ok));
@@ -107,7 +117,7 @@ fn who_says_nothing_or_a_letter_now_and_then_keeps_nobody_waiting() {
     };
     let conductor = meeting.gather(limits).unwrap();
     let remarks = format!("{:?}", conductor.remarks());
-    let late = remarks.matches("it did not send its rank in time").count();
+    let late = remarks.matches("it did not greet in time").count();
     assert!(late >= 2, "{remarks}");
     conductor.end(None);
     assert!(joined(attending).iter().all(Result::is_ok));
@@ -181,4 +191,56 @@ fn a_rank_that_others_cannot_reach_ends_the_run_before_it_begins() {
     for rank in joined(attending) {
         rank.refused(&words);
     }
+}
+
+#[test]
+fn ranks_with_the_secret_measure_and_one_with_another_or_none_is_not_admitted() {
+    let secret = |text: &str| Secret::of(text.as_bytes()).unwrap();
+    let meeting = SimulatedRendezvous::of(3);
+    let attend = |rank, secret: Option<Secret>| {
+        let (place, hello) = (meeting.place.clone(), meeting.hello(rank));
+        let limit = match secret {
+            // It may be that rank 0 is busy.
+            None => Duration::from_secs(2),
+            Some(_) => LONG,
+        };
+        spawn(move || {
+            let agent = Agent::meet_with(secret.as_ref(), &place, &hello, limit)?;
+            agent.attend(&mut Scripted(good))
+        })
+    };
+    let strange = vec![
+        attend(2, Some(secret("the secret of another job"))),
+        attend(2, None),
+    ];
+    let ours = || Some(secret("the secret of this very job"));
+    let attending: Vec<_> = (0..2).map(|rank| attend(rank, ours())).collect();
+    let listener = meeting.listener.try_clone().unwrap();
+    let door = Door {
+        secret: ours(),
+        ..listener.into()
+    };
+    let late = attend(2, ours());
+    let terms = meeting.hello(0).terms;
+    let mut conductor = Conductor::gather_unless(door, terms, LIMITS, || None).unwrap();
+    let kept = meeting.measure(&mut conductor);
+    assert!(kept.missing().0.is_empty(), "{:?}", kept.missing());
+    // They ask some times more: rank 0 is still there, to be asked.
+    while !strange.iter().all(JoinHandle::is_finished) {
+        meeting.measure(&mut conductor);
+    }
+    let remarks = format!("{:?}", conductor.remarks());
+    for words in ["has another secret", "shows no secret"] {
+        assert!(remarks.contains(words), "{words} is not in {remarks}");
+    }
+    conductor.end(None);
+    let attending = attending.into_iter().chain([late]).collect();
+    assert!(joined(attending).iter().all(Result::is_ok));
+    let [other, none] = <[_; 2]>::try_from(joined(strange)).unwrap();
+    other.refused(&[
+        "rank 0 does not admit this rank",
+        "the secrets differ",
+        "--secret-file",
+    ]);
+    none.refused(&["rank 0 was not reached within 2 s", "if it has a secret"]);
 }

@@ -10,7 +10,7 @@ use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv};
 
 use super::{BETWEEN_LOOKS, Connected, LENGTH, LONGEST_SLEEP_MS, Sockets, failed, sleep_until};
 use crate::node::settings::Poll;
-use crate::node::{Node, NodeError, Pool, Slot};
+use crate::node::{Node, NodeError, Pool, Slot, fill};
 
 /// Bytes that one call reads at most, unless a sample is longer.
 const LARGEST_READ: usize = 64 << 10;
@@ -264,27 +264,21 @@ impl Node for ConnectedSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            let found = match self.next() {
-                Some(at) => self.receive(at, pool, &samples[received..])?,
+        let look = |end: &mut Self, free: &[Slot], _: bool| {
+            let filled = match end.next() {
+                Some(at) => end.receive(at, pool, free)?,
                 None => None,
             };
-            match found {
-                Some(filled) => received += filled,
-                None if self.ready.as_ref().is_some_and(|it| !it.left.is_empty()) => {}
-                None => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                    if self.poll == Poll::Event {
-                        self.sleep();
-                    }
-                }
+            let has_others = || end.ready.as_ref().is_some_and(|it| !it.left.is_empty());
+            Ok(filled.or_else(|| has_others().then_some(0)))
+        };
+        let wait = |end: &mut Self| {
+            if end.poll == Poll::Event {
+                end.sleep();
             }
-        }
-        Ok(received)
+        };
+        fill(self, samples, go_on, look, wait)
     }
 }

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{BETWEEN_LOOKS, Grpc, RUN, RawCodec};
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::Poll;
-use crate::node::{Node, NodeError, Pool, Slot};
+use crate::node::{Node, NodeError, Pool, Slot, fill};
 
 const ADVICE: &str = "check that the loopback is up (ip link)";
 
@@ -120,26 +120,16 @@ impl Node for GrpcSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            // What has come along with the first is there already.
-            let sample = match received {
-                0 => self.look(),
-                _ => self.samples.try_recv().ok(),
+        let look = |end: &mut Self, free: &[Slot], is_first: bool| {
+            let sample = match is_first {
+                true => end.look(),
+                false => end.samples.try_recv().ok(),
             };
-            match sample {
-                // What has another size was not sent by us.
-                Some(sample) => received += usize::from(pool.copy_in(&samples[received], &sample)),
-                None => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(received)
+            Ok(sample.map(|sample| pool.copy_in(&free[0], &sample).into()))
+        };
+        fill(self, samples, go_on, look, |_| {})
     }
 }
 

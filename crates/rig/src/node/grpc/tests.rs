@@ -1,14 +1,13 @@
 use std::time::Instant;
 
 use super::*;
-use crate::buffer::HugePagePolicy;
 use crate::node::settings::Poll;
-use crate::node::{Ends, Node as _, Pool, Scenario, Slot};
+use crate::node::test_samples::{
+    LIMIT, WORDS, come_to_the_subscribers_of_each_scenario, pool, read, read_all, write,
+};
+use crate::node::{Ends, Node as _, Scenario};
 use crate::testing::Has as _;
 
-const WORDS: usize = 3;
-/// Far more than it takes, however busy the machine is.
-const LIMIT: Duration = Duration::from_secs(30);
 type AllEnds = Ends<GrpcPublisher, GrpcSubscriber>;
 
 fn settings(words: usize, poll: Poll) -> Settings {
@@ -19,10 +18,6 @@ fn settings(words: usize, poll: Poll) -> Settings {
         receive_queue: 4,
         ..Settings::of_words(words)
     }
-}
-
-fn pool(words: usize) -> Pool {
-    Pool::new(16, words, HugePagePolicy::Off).unwrap()
 }
 
 /// Ends that are connected. The calls are taken by the threads of the subscribers, here by this one.
@@ -49,70 +44,12 @@ fn started(wiring: &Wiring, settings: &Settings) -> AllEnds {
     ends
 }
 
-/// Writes a sample whose words follow from a number; returns whether it was taken.
-fn write(publisher: &mut GrpcPublisher, pool: &mut Pool, number: u64) -> bool {
-    let mut samples = Vec::new();
-    pool.fill(&mut samples, 1);
-    for at in 0..pool.sample_bytes() / 8 {
-        pool.set_word(&samples[0], at, number * 1000 + at as u64);
-    }
-    let taken = publisher.write(pool, &mut samples).unwrap();
-    pool.release_all(&mut samples);
-    taken == 1
-}
-
-/// The numbers of the samples that one call takes; each must be whole.
-fn read(subscriber: &mut GrpcSubscriber, pool: &mut Pool) -> Vec<u64> {
-    let mut samples = Vec::new();
-    pool.fill(&mut samples, 4);
-    let end = Instant::now() + Duration::from_millis(50);
-    let read = subscriber.read(pool, &mut samples, || Instant::now() < end);
-    let number = |slot: &Slot| {
-        let number = pool.word(slot, 0) / 1000;
-        for at in 0..pool.sample_bytes() / 8 {
-            assert_eq!(pool.word(slot, at), number * 1000 + at as u64);
-        }
-        number
-    };
-    let found = samples[..read.unwrap()].iter().map(number).collect();
-    pool.release_all(&mut samples);
-    found
-}
-
-/// Reads as many as are to come, however busy the machine is.
-fn read_all(subscriber: &mut GrpcSubscriber, pool: &mut Pool, count: usize) -> Vec<u64> {
-    let limit = Instant::now() + LIMIT;
-    let mut all = Vec::new();
-    while all.len() < count && Instant::now() < limit {
-        all.extend(read(subscriber, pool));
-    }
-    all
-}
-
 #[test]
 fn samples_come_to_the_subscribers_of_each_scenario() {
-    let scenarios: [(_, _, [&[u64]; 2]); 4] = [
-        (Scenario::StraightRun, [2, 2], [&[1, 2], &[11, 12]]),
-        (Scenario::FanIn, [2, 1], [&[1, 2, 11, 12], &[]]),
-        (Scenario::FanOut, [1, 2], [&[1, 2], &[1, 2]]),
-        (Scenario::RoundRobin, [2, 2], [&[1, 11], &[2, 12]]),
-    ];
     for poll in [Poll::Busy, Poll::Event] {
-        for (scenario, [publishers, subscribers], expected) in scenarios {
-            let wiring = Wiring::new(scenario, publishers, subscribers);
-            let mut ends = started(&wiring, &settings(WORDS, poll));
-            let mut pool = pool(WORDS);
-            for (publisher, first) in ends.publishers.iter_mut().zip([1, 11]) {
-                assert!(write(publisher, &mut pool, first));
-                assert!(write(publisher, &mut pool, first + 1));
-            }
-            for (subscriber, expected) in ends.subscribers.iter_mut().zip(expected) {
-                let mut found = read_all(subscriber, &mut pool, expected.len());
-                found.sort_unstable();
-                assert_eq!(found, expected, "{}", scenario.name());
-            }
-            assert!(pool.is_whole());
-        }
+        come_to_the_subscribers_of_each_scenario(poll.name(), |wiring| {
+            (started(wiring, &settings(WORDS, poll)), ())
+        });
     }
 }
 

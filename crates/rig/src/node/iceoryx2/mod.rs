@@ -35,7 +35,7 @@ pub use files::RunFiles;
 use super::pool::WORD;
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, fill};
 
 /// Where the library has its shared memory.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -323,24 +323,14 @@ impl Node for Iceoryx2Subscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            let sample = self.port.receive();
-            match sample.map_err(failed("receive from", "a service of iceoryx2"))? {
-                Some(sample) => {
-                    received += usize::from(pool.copy_in(&samples[received], sample.payload()))
-                }
-                None => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                    std::hint::spin_loop();
-                }
-            }
-        }
-        Ok(received)
+        let look = |end: &mut Self, free: &[Slot], _: bool| {
+            let sample = end.port.receive();
+            let sample = sample.map_err(failed("receive from", "a service of iceoryx2"))?;
+            Ok(sample.map(|sample| pool.copy_in(&free[0], sample.payload()).into()))
+        };
+        fill(self, samples, go_on, look, |_| std::hint::spin_loop())
     }
 }
 

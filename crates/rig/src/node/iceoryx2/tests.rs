@@ -2,11 +2,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
-use crate::buffer::HugePagePolicy;
 use crate::node::Ends;
+use crate::node::test_samples::{
+    WORDS, come_to_the_subscribers_of_each_scenario, pool, read, write,
+};
 use crate::testing::Has as _;
 
-const WORDS: usize = 3;
 type AllEnds = Ends<Iceoryx2Publisher, Iceoryx2Subscriber>;
 
 fn settings(receive_queue: u32) -> Settings {
@@ -31,61 +32,9 @@ fn ends(wiring: &Wiring, settings: &Settings) -> (AllEnds, RunFiles) {
     (Ends::of(&maker, wiring).unwrap(), files)
 }
 
-fn pool() -> Pool {
-    Pool::new(16, WORDS, HugePagePolicy::Off).unwrap()
-}
-
-/// Writes a sample whose words follow from a number; returns whether it was taken.
-fn write(publisher: &mut Iceoryx2Publisher, pool: &mut Pool, number: u64) -> bool {
-    let mut samples = Vec::new();
-    pool.fill(&mut samples, 1);
-    (0..WORDS).for_each(|at| pool.set_word(&samples[0], at, number * 1000 + at as u64));
-    let taken = publisher.write(pool, &mut samples).unwrap();
-    pool.release_all(&mut samples);
-    taken == 1
-}
-
-/// The numbers of all samples that are there; each must be whole.
-fn read(subscriber: &mut Iceoryx2Subscriber, pool: &mut Pool) -> Vec<u64> {
-    let mut all = Vec::new();
-    loop {
-        let mut samples = Vec::new();
-        pool.fill(&mut samples, 4);
-        let received = subscriber.read(pool, &mut samples, || false).unwrap();
-        for slot in &samples[..received] {
-            let number = pool.word(slot, 0) / 1000;
-            (0..WORDS).for_each(|at| assert_eq!(pool.word(slot, at), number * 1000 + at as u64));
-            all.push(number);
-        }
-        pool.release_all(&mut samples);
-        if received == 0 {
-            return all;
-        }
-    }
-}
-
 #[test]
 fn samples_come_to_the_subscribers_of_each_scenario() {
-    let scenarios: [(_, _, [&[u64]; 2]); 4] = [
-        (Scenario::StraightRun, [2, 2], [&[1, 2], &[11, 12]]),
-        (Scenario::FanIn, [2, 1], [&[1, 2, 11, 12], &[]]),
-        (Scenario::FanOut, [2, 2], [&[1, 2, 11, 12], &[1, 2, 11, 12]]),
-        (Scenario::RoundRobin, [2, 2], [&[1, 11], &[2, 12]]),
-    ];
-    for (scenario, [publishers, subscribers], expected) in scenarios {
-        let wiring = Wiring::new(scenario, publishers, subscribers);
-        let (mut ends, _files) = ends(&wiring, &settings(8));
-        let mut pool = pool();
-        for (publisher, first) in ends.publishers.iter_mut().zip([1, 11]) {
-            assert!(write(publisher, &mut pool, first) && write(publisher, &mut pool, first + 1));
-        }
-        for (subscriber, expected) in ends.subscribers.iter_mut().zip(expected) {
-            let mut found = read(subscriber, &mut pool);
-            found.sort_unstable();
-            assert_eq!(found, expected, "{}", scenario.name());
-        }
-        assert!(pool.is_whole());
-    }
+    come_to_the_subscribers_of_each_scenario("iceoryx2", |wiring| ends(wiring, &settings(8)));
 }
 
 #[test]
@@ -100,7 +49,9 @@ fn the_shared_memory_of_a_run_is_reserved_and_no_more_than_was_calculated() {
             settings(receive_queue),
         );
         let (mut ends, _files) = ends(&wiring, &settings);
-        ends.publishers[0].start(&mut pool(), &mut || true).unwrap();
+        ends.publishers[0]
+            .start(&mut pool(WORDS), &mut || true)
+            .unwrap();
         let found: u64 = files::shared_memory(&ends.publishers[0].name)
             .map(|file| {
                 let found = std::fs::metadata(file).unwrap();
@@ -122,7 +73,7 @@ fn the_shared_memory_of_a_run_is_reserved_and_no_more_than_was_calculated() {
 fn a_sample_without_room_is_refused_and_one_with_room_at_some_is_lost_at_the_others() {
     let wiring = Wiring::new(Scenario::FanOut, 1, 2);
     let (mut ends, _files) = ends(&wiring, &settings(3));
-    let mut pool = pool();
+    let mut pool = pool(WORDS);
     let [one, other] = ends.subscribers.get_disjoint_mut([0, 1]).unwrap();
     let publisher = &mut ends.publishers[0];
     let taken = (1..=5).filter(|number| write(publisher, &mut pool, *number));
@@ -142,14 +93,14 @@ fn ends_may_go_to_other_threads_and_samples_of_another_size_are_passed_over() {
     let (mut publishers, mut subscribers) = (ends.publishers, ends.subscribers);
     let sends = move || {
         assert_eq!(publishers[0].targets[0].send(&[1; 8]), Ok(1));
-        assert!(write(&mut publishers[0], &mut pool(), 5));
+        assert!(write(&mut publishers[0], &mut pool(WORDS), 5));
         publishers
     };
     let publishers = crate::host::threads::start(std::thread::Builder::new(), sends);
     let publishers = publishers.unwrap().join().unwrap();
-    assert_eq!(read(&mut subscribers[0], &mut pool()), [5]);
+    assert_eq!(read(&mut subscribers[0], &mut pool(WORDS)), [5]);
     drop(publishers);
-    assert_eq!(read(&mut subscribers[0], &mut pool()), [0; 0]);
+    assert_eq!(read(&mut subscribers[0], &mut pool(WORDS)), [0; 0]);
 }
 
 #[test]
@@ -157,7 +108,7 @@ fn a_publisher_finds_that_its_subscriber_has_ended() {
     let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
     let (mut ends, _files) = ends(&wiring, &settings(8));
     ends.subscribers.clear();
-    let mut pool = pool();
+    let mut pool = pool(WORDS);
     let mut samples = Vec::new();
     pool.fill(&mut samples, 1);
     let error = ends.publishers[0]

@@ -12,7 +12,7 @@ use super::connection::{client, qos};
 use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::{BrokerAddress, Poll};
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{Node, NodeError, Pool, Settings, Slot, fill};
 
 /// Requests that it has at once: to subscribe, to disconnect.
 const REQUESTS: u32 = 2;
@@ -116,30 +116,22 @@ impl Node for MqttSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            // What has come along with the first is there already.
-            let event = match received {
-                0 => self.look(),
-                _ => Ok(self.events.state.events.pop_front()),
+        let look = |end: &mut Self, free: &[Slot], is_first: bool| {
+            let event = match is_first {
+                true => end.look(),
+                false => Ok(end.events.state.events.pop_front()),
             };
             match event {
-                // What has another size was not sent by us.
                 Ok(Some(Event::Incoming(Packet::Publish(publish)))) => {
-                    received += usize::from(pool.copy_in(&samples[received], &publish.payload));
+                    Ok(Some(pool.copy_in(&free[0], &publish.payload).into()))
                 }
-                Ok(Some(_)) => {}
-                Ok(None) => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                }
-                Err(error) => return Err(NodeError::Gone(lost(&self.broker, error))),
+                Ok(event) => Ok(event.map(|_| 0)),
+                Err(error) => Err(NodeError::Gone(lost(&end.broker, error))),
             }
-        }
-        Ok(received)
+        };
+        fill(self, samples, go_on, look, |_| {})
     }
 
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {

@@ -8,7 +8,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use super::connection::NatsConnection;
 use crate::node::broker_client::{ConnectDeadline, not_connected};
 use crate::node::settings::Poll;
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{Node, NodeError, Pool, Settings, Slot, fill};
 
 /// The end that receives.
 pub struct NatsSubscriber {
@@ -73,34 +73,24 @@ impl Node for NatsSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let (_, subscription) = self.subscription.as_mut().expect("it was started");
-        let mut received = 0;
-        while received < samples.len() {
-            // What has come along with the first is there already.
-            let message = match received {
-                0 => (self.connection.runtime).look(self.poll, subscription.next()),
-                _ => subscription.next().now_or_never(),
+        let look = |end: &mut Self, free: &[Slot], is_first| {
+            let connection = &mut end.connection;
+            let (_, subscription) = end.subscription.as_mut().expect("it was started");
+            let message = match is_first {
+                true => (connection.runtime).look(end.poll, subscription.next()),
+                false => subscription.next().now_or_never(),
             };
-            match message {
-                // What has another size was not sent by us.
-                Some(Some(message)) => {
-                    received += usize::from(pool.copy_in(&samples[received], &message.payload));
-                }
-                Some(None) => {
-                    self.connection.close();
-                    return self.connection.check().map(|()| received);
-                }
-                None => {
-                    self.connection.check()?;
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                }
+            if let Some(Some(message)) = &message {
+                return Ok(Some(pool.copy_in(&free[0], &message.payload).into()));
             }
-        }
-        Ok(received)
+            if message.is_some() {
+                connection.close();
+            }
+            connection.check().map(|()| None)
+        };
+        fill(self, samples, go_on, look, |_| {})
     }
 
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {

@@ -12,7 +12,7 @@ use redis::{Cmd, Msg, RedisError, RedisResult, Value, cmd};
 use super::connection::{FIELD, RedisClient};
 use crate::node::broker_client::lost;
 use crate::node::settings::{Poll, RedisKind};
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{Node, NodeError, Pool, Settings, Slot, fill};
 
 /// The consumer group of a stream.
 const GROUP: &str = "subscribers";
@@ -199,33 +199,26 @@ impl Node for RedisSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let source = self.source.as_mut().expect("it was started");
-        let mut received = 0;
-        while received < samples.len() {
-            let found = match received {
-                0 => self.client.runtime.look(self.poll, source.next()),
-                _ => source.at_hand().map(|payload| Ok(Some(payload))),
+        let look = |end: &mut Self, free: &[Slot], is_first| {
+            let client = &end.client;
+            let source = end.source.as_mut().expect("it was started");
+            let found = match is_first {
+                true => client.runtime.look(end.poll, source.next()),
+                false => source.at_hand().map(|payload| Ok(Some(payload))),
             };
             match found {
-                // What has another size was not sent by us.
-                Some(Ok(Some(payload))) => {
-                    received += usize::from(pool.copy_in(&samples[received], payload.bytes()));
-                }
+                Some(Ok(Some(payload))) => Ok(Some(pool.copy_in(&free[0], payload.bytes()).into())),
                 Some(Ok(None)) => {
                     let reason = "the server has closed it";
-                    return Err(NodeError::Gone(lost(&self.client.broker, reason)));
+                    Err(NodeError::Gone(lost(&client.broker, reason)))
                 }
-                Some(Err(error)) => return Err(self.client.failed(&error)),
-                None => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                }
+                Some(Err(error)) => Err(client.failed(&error)),
+                None => Ok(None),
             }
-        }
-        Ok(received)
+        };
+        fill(self, samples, go_on, look, |_| {})
     }
 
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {

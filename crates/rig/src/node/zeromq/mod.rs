@@ -25,7 +25,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -166,24 +166,19 @@ impl Node for ZeromqSubscriber {
         &mut self,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        mut go_on: impl FnMut() -> bool,
+        go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
-        let mut received = 0;
-        while received < samples.len() {
-            match self.socket.receive(pool.bytes_mut(&samples[received]))? {
-                // What has another size was not sent by us.
-                Some(bytes) => received += usize::from(bytes == pool.sample_bytes()),
-                None => {
-                    if received > 0 || !go_on() {
-                        break;
-                    }
-                    if self.poll == Poll::Event {
-                        self.socket.wait(LONGEST_SLEEP_MS);
-                    }
-                }
+        let look = |socket: &mut Socket, free: &[Slot], _: bool| {
+            let received = socket.receive(pool.bytes_mut(&free[0]))?;
+            Ok(received.map(|bytes| (bytes == pool.sample_bytes()).into()))
+        };
+        let poll = self.poll;
+        let wait = |socket: &mut Socket| {
+            if poll == Poll::Event {
+                socket.wait(LONGEST_SLEEP_MS);
             }
-        }
-        Ok(received)
+        };
+        fill(&mut self.socket, samples, go_on, look, wait)
     }
 }
 

@@ -1,8 +1,12 @@
 //! Simulations: who is named in fabrics that are made up.
 
+use std::num::NonZeroU32;
+
 use super::*;
 use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
 use crate::bench::fabric::matrix::ordered_pairs;
+use crate::launch::schedule::{Concurrency, Partners, Schedule};
+use crate::time::between::HostPairs;
 
 const SEEDS: u64 = 20;
 const FIGURE: &str = "one_way";
@@ -98,6 +102,68 @@ fn a_bad_port_is_named_first_with_its_direction() {
             );
         }
     }
+}
+
+/// How a sample of `partners` of each node finds one node that sends later by as many standard deviations of a pair's
+/// noise: in how many fabrics it alone is named, and in how many healthy ones none is.
+fn found_by_a_sample(nodes: usize, partners: u32, deviations: f64, fabrics: u64) -> [usize; 2] {
+    const NOISE_NS: f64 = 60.0;
+    let tiers = Tiers::one(nodes);
+    let mut found = [0; 2];
+    for seed in 0..fabrics {
+        let schedule = Schedule::new(nodes as u32, Concurrency::Together);
+        let partners = Partners::AtMost(NonZeroU32::new(partners).unwrap());
+        let pairs = schedule.with(partners, seed).batches().flatten();
+        let pairs = pairs.map(|pair| (pair.lower() as usize, pair.higher() as usize));
+        let mut noise = Noise::new(5000 + seed);
+        let mut figure = Matrix::missing_of(&HostPairs::some(nodes, pairs))
+            .alike(|_, _| Some(3000.0 + NOISE_NS * noise.normal()));
+        let named_in = |figure: &Matrix| named(&judge(&[directional(figure)], &tiers));
+        found[1] += usize::from(named_in(&figure).is_empty());
+        let bad = noise.below(nodes);
+        figure.replace_each(|from, _, value| {
+            let later = if from == bad { deviations } else { 0.0 };
+            value + NOISE_NS * later
+        });
+        found[0] += usize::from(named_in(&figure) == [bad]);
+    }
+    found
+}
+
+#[test]
+fn a_sample_finds_a_slow_node_and_names_no_healthy_one() {
+    for (partners, deviations) in [(8, 10.0), (16, 5.0), (32, 4.0)] {
+        let [found, healthy] = found_by_a_sample(64, partners, deviations, 20);
+        assert!(
+            healthy >= 19,
+            "{partners} partners: none named in {healthy} of 20"
+        );
+        assert!(
+            found >= 18,
+            "{partners} partners, {deviations} deviations: found in {found} of 20"
+        );
+    }
+}
+
+/// The table of docs/fabric.md, printed with HCABENCH_SAMPLE_TABLE set and `--nocapture`; else a small part of it.
+#[test]
+fn a_sample_that_is_larger_finds_more() {
+    let (nodes, fabrics, partners) = match std::env::var_os("HCABENCH_SAMPLE_TABLE") {
+        Some(_) => (128, 100, &[4, 8, 16, 32, 64][..]),
+        None => (64, 10, &[4, 32][..]),
+    };
+    let mut of_3 = Vec::new();
+    for partners in partners {
+        let of = [2.0, 3.0, 5.0, 10.0].map(|by| found_by_a_sample(nodes, *partners, by, fabrics));
+        println!(
+            "{partners} partners: of {fabrics}, found and none named at 2, 3, 5, 10 deviations: {of:?}"
+        );
+        of_3.push(of[1][0]);
+    }
+    assert!(
+        of_3.is_sorted() && of_3[0] < of_3[of_3.len() - 1],
+        "{of_3:?}"
+    );
 }
 
 #[test]

@@ -70,7 +70,8 @@ pub(super) struct ReceivedBurst {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WireMessage {
-    Welcome(Box<Facts>),
+    /// The port, and whether processes of other hosts can connect without a secret.
+    Welcome(Box<Facts>, bool),
     /// What keeps this end from going on.
     Failed(Failure),
     /// Try a receiving end.

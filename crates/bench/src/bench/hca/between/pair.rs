@@ -25,12 +25,13 @@ use crate::between::probe::probe_rows;
 use crate::between::proof::ProvedBounds;
 use crate::host::idle_hold::IdleHold;
 use crate::host::limits::Limits;
+use crate::host::machine_name::kernel_release;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::readiness::{CPU_QUOTA, Needs, Readiness, Verdict};
 use crate::host::{CpuSet, HostError, Topology};
 use crate::launch::agent::RankWork;
 use crate::launch::message::{DirectionReport, MeasurementOrder, PairReport, Start};
-use crate::rdma::verbs::devices;
+use crate::rdma::verbs::{LinkLayer, devices};
 use crate::results::finding::{Finding, kinds};
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
@@ -130,9 +131,12 @@ impl PairEnd {
         let port = OpenPort::open(port)?;
         let facts = port.facts();
         let quota = of_quota(self.config.priority)?;
+        let gid = facts.gids.first().map(|gid| gid.gid.as_str());
         let known = json!({
-            "limits": Limits::of_this_process(),
+            "limits": Limits::of_this_process(), "kernel": kernel_release(),
+            "node_name": std::env::var("HCABENCH_NODE").ok(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
+            "gid": gid.filter(|_| facts.link_layer == LinkLayer::InfiniBand),
             "description": facts.description, "details": facts.details,
             "findings": Vec::from_iter(idle.as_ref().map(of_idle_states).into_iter().chain(quota)),
         });

@@ -89,12 +89,16 @@ impl Remote {
     ) -> Result<Self, RunError> {
         let names = (here.host.as_str(), here.boot_id.as_str());
         let mut wire = asked.reach(ServedBenchmark::Hca, receiver, names)?;
-        let there = receive_message(
+        let (there, is_open) = receive_message(
             &mut wire,
             ANSWER,
-            only!(WireMessage::Welcome(facts) => *facts),
+            only!(WireMessage::Welcome(facts, is_open) => (*facts, is_open)),
         )?;
-        send_message(&mut wire, &WireMessage::Welcome(Box::new(here.clone())))?;
+        if is_open {
+            wire.set_open();
+        }
+        let welcome = WireMessage::Welcome(Box::new(here.clone()), wire.is_exposed());
+        send_message(&mut wire, &welcome)?;
         Ok(Remote {
             probes: asked.probes,
             port,
@@ -102,6 +106,11 @@ impl Remote {
             there,
             wire: Arc::new(Mutex::new(wire)),
         })
+    }
+
+    /// Whether strangers could take part in what is sent.
+    pub(super) fn is_exposed(&self) -> bool {
+        lock(&self.wire).is_exposed()
     }
 
     fn ask<T>(

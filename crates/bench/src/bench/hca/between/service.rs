@@ -45,8 +45,10 @@ impl HcaService {
                 return Ok(());
             }
         };
-        send_message(wire, &WireMessage::Welcome(Box::new(facts.clone())))?;
-        let peer = receive_message(wire, ANSWER, only!(WireMessage::Welcome(facts) => *facts))?;
+        let welcome = WireMessage::Welcome(Box::new(facts.clone()), wire.is_exposed());
+        send_message(wire, &welcome)?;
+        let welcomed = only!(WireMessage::Welcome(facts, _) => *facts);
+        let peer = receive_message(wire, ANSWER, welcomed)?;
         Serving::new(port, facts, peer, self.pair.clone())?.run(wire)
     }
 }

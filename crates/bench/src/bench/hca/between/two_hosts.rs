@@ -50,6 +50,9 @@ impl RunMode for PeerConfig {
         } else if disciplined && self.uncertainty.is_none() {
             ready.findings.push(Finding::of(&kinds::STEERED_CLOCK));
         }
+        if peer.is_exposed() {
+            ready.findings.push(Finding::of(&kinds::WITHOUT_SECRET));
+        }
     }
 
     fn measure(

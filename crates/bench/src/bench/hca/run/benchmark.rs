@@ -113,6 +113,7 @@ impl<M: RunMode> HcaBenchmark<M> {
                 + point.time_of_bursts(repeat, warmup),
             bytes: u64::from(repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE + BYTES_PER_POINT,
             bytes_once: BYTES_PER_POINT,
+            bytes_of_losses: 0,
             may_abort: false,
         }
     }

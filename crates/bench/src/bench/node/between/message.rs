@@ -75,7 +75,8 @@ pub(super) struct RunOver {
 pub(super) enum NodeMessage {
     /// What keeps this end from going on.
     Failed(Failure),
-    Welcome(HostName),
+    /// The host that serves, and whether processes of other hosts can connect to it without a secret.
+    Welcome(HostName, bool),
     /// Prepare this clock, and look whether there is a CPU for a point of the run.
     Prepare(ClockKind, Box<Point>),
     Prepared,

@@ -101,6 +101,11 @@ impl Remote {
         Ok(self.wire()?.local()?.ip().to_canonical())
     }
 
+    /// Whether strangers could take part in what is sent.
+    pub(in crate::bench::node) fn is_exposed(&self) -> bool {
+        self.wire.as_ref().is_some_and(Wire::is_exposed)
+    }
+
     fn wire(&mut self) -> Result<&mut Wire, RunError> {
         if self.wire.is_none() {
             let (wire, there) = greet(&self.asked, &self.here)?;
@@ -113,8 +118,11 @@ impl Remote {
 fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunError> {
     let names = (here.host.as_str(), here.boot_id.as_str());
     let mut wire = asked.reach(ServedBenchmark::Node, None, names)?;
-    let welcomed = only!(NodeMessage::Welcome(there) => there);
-    let there = receive_message(&mut wire, ANSWER, welcomed)?;
+    let welcomed = only!(NodeMessage::Welcome(there, is_open) => (there, is_open));
+    let (there, is_open) = receive_message(&mut wire, ANSWER, welcomed)?;
+    if is_open {
+        wire.set_open();
+    }
     Ok((wire, there))
 }
 

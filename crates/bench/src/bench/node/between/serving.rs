@@ -92,7 +92,8 @@ impl Serving {
             topology: Topology::read()?,
             clock: None,
         };
-        send_message(wire, &NodeMessage::Welcome(HostName { host, boot_id }))?;
+        let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed());
+        send_message(wire, &welcome)?;
         loop {
             let message = next(wire)?;
             serving.respond(wire, message)?;

@@ -1,0 +1,144 @@
+//! What changed between two runs of a series: machine, settings, label, program and options, as `settings.json` has them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::runs::{Settings, StoredRun};
+use crate::compare::circumstances::{self, Differs};
+use crate::compare::matching::{Matched, Pair};
+use crate::compare::rounds;
+use crate::driver::command_line::settings_of;
+use crate::results::read::{Point, Run};
+use crate::results::schema::column_of_option;
+
+/// Something that is not the same in two runs that follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cause {
+    pub(super) what: String,
+    /// Empty where it is unknown.
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+/// Places in `settings.json`, and what people call them; those that are asked for first come first.
+const NAMES: [(&str, &str); 8] = [
+    ("machine.kernel_release", "kernel"),
+    ("machine.kernel_version", "kernel build"),
+    ("machine.firmware.version", "firmware"),
+    ("machine.firmware.date", "firmware date"),
+    ("machine.processor.microcode", "microcode"),
+    ("machine.processor.governors", "CPU governor"),
+    ("machine.processor.frequency_driver", "frequency driver"),
+    ("machine.processor.name", "processor"),
+];
+const LABEL: &str = "label";
+const PROGRAM: &str = "hcabench";
+
+/// Runs whose circumstances were read, each once.
+#[derive(Debug, Default)]
+pub(super) struct Circumstances {
+    opened: BTreeMap<PathBuf, Option<Run>>,
+}
+
+impl Circumstances {
+    /// What differs between two runs at a point.
+    pub(super) fn between(
+        &mut self,
+        [before, after]: [&StoredRun; 2],
+        settings: &Settings,
+    ) -> Vec<Cause> {
+        self.open(&before.folder);
+        self.open(&after.folder);
+        let run = |stored: &StoredRun| self.opened.get(&stored.folder).and_then(Option::as_ref);
+        let (Some(one), Some(other)) = (run(before), run(after)) else {
+            return Vec::new();
+        };
+        let mut causes = Vec::new();
+        let label = |stored: &StoredRun| stored.label.clone().unwrap_or_default();
+        add(&mut causes, LABEL, label(before), label(after));
+        add(
+            &mut causes,
+            PROGRAM,
+            rounds::version(one),
+            rounds::version(other),
+        );
+        let point = |run| point_of(run, settings);
+        let matched = Matched {
+            pairs: match (point(one), point(other)) {
+                (Some(base), Some(new)) => vec![Pair { base, new }],
+                _ => Vec::new(),
+            },
+            ..Matched::default()
+        };
+        for Differs { what, base, new } in circumstances::differences(one, other, &matched) {
+            add(&mut causes, &what, base, new);
+        }
+        // Those that a setting follows from are named by it.
+        let is_named = |option: &str, causes: &[Cause]| {
+            let column = column_of_option(option);
+            causes.iter().any(|cause| cause.what.contains(&column))
+        };
+        let [one, other] = [one, other].map(options);
+        let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+        for name in names {
+            let text = |options: &BTreeMap<String, String>| match options.get(name) {
+                None => "not given".to_owned(),
+                Some(value) if value.is_empty() => "given".to_owned(),
+                Some(value) => value.clone(),
+            };
+            if name != LABEL && !is_named(name, &causes) {
+                add(&mut causes, &format!("--{name}"), text(&one), text(&other));
+            }
+        }
+        in_order(causes)
+    }
+
+    fn open(&mut self, folder: &Path) {
+        let read = || rounds::open(folder).ok();
+        self.opened.entry(folder.to_path_buf()).or_insert_with(read);
+    }
+}
+
+fn point_of<'a>(run: &'a Run, settings: &Settings) -> Option<&'a Point> {
+    let is_it = |point: &&Point| {
+        let chosen = point.chosen();
+        chosen.eq(settings.iter().map(|(name, text)| (*name, text.as_str())))
+    };
+    run.points.iter().find(is_it)
+}
+
+fn options(run: &Run) -> BTreeMap<String, String> {
+    let words = run.document()["command_line"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let words = words.filter_map(|word| word.as_str().map(str::to_owned));
+    settings_of(words.skip(1))
+}
+
+fn add(causes: &mut Vec<Cause>, what: &str, before: String, after: String) {
+    if before != after {
+        causes.push(Cause {
+            what: what.to_owned(),
+            before,
+            after,
+        });
+    }
+}
+
+/// The label first, then what is asked for first, then the rest; with names for people.
+fn in_order(mut causes: Vec<Cause>) -> Vec<Cause> {
+    let place = |cause: &Cause| {
+        let first = usize::from(cause.what != LABEL);
+        let known = NAMES.iter().position(|(place, _)| *place == cause.what);
+        (first, known.unwrap_or(NAMES.len()))
+    };
+    crate::sorting::sort_by_key(&mut causes, place);
+    for cause in &mut causes {
+        let known = NAMES.iter().find(|(place, _)| *place == cause.what);
+        if let Some((_, name)) = known {
+            cause.what = (*name).to_owned();
+        }
+    }
+    causes
+}
