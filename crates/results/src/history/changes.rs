@@ -150,20 +150,20 @@ mod tests {
 
     #[test]
     fn changes_of_waves_and_saws_are_in_order_with_a_level_between_them() {
-        let wave = |run: usize| (run as f64 * 0.3).sin() * 10.0;
-        let saw = |run: usize| (run % 17) as f64;
+        let mut detector = Detector::new(3);
         let mut several = 0;
-        for (form, runs) in [wave as fn(usize) -> f64, saw]
-            .into_iter()
-            .flat_map(|form| (20..100).map(move |runs| (form, runs)))
-        {
-            let values: Vec<f64> = (0..runs).map(form).collect();
-            let found = Detector::new(3).changes(&values);
-            several += usize::from(found.len() > 1);
-            let ends = [0].into_iter().chain(found.iter().map(|it| it.at));
-            let ends: Vec<usize> = ends.chain([runs]).collect();
-            let is_apart = |it: &[usize]| it[0] + super::super::LEAST_RUNS <= it[1];
-            assert!(ends.windows(2).all(is_apart), "{ends:?}");
+        for period in 8..40 {
+            let wave = |run: usize| (run as f64 * std::f64::consts::TAU / f64::from(period)).sin();
+            let saw = |run: usize| f64::from(run as u32 % period);
+            for form in [&wave as &dyn Fn(usize) -> f64, &saw] {
+                let values: Vec<f64> = (0..60).map(form).collect();
+                let found = detector.changes(&values);
+                several += usize::from(found.len() > 1);
+                let ends = [0].into_iter().chain(found.iter().map(|it| it.at));
+                let ends: Vec<usize> = ends.chain([values.len()]).collect();
+                let is_apart = |it: &[usize]| it[0] + super::super::LEAST_RUNS <= it[1];
+                assert!(ends.windows(2).all(is_apart), "{ends:?}");
+            }
         }
         assert!(several > 20, "{several}");
     }
