@@ -205,6 +205,20 @@ take_lock() {
 # holds all that its content depends on.
 is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
 
+# python_environment FOLDER REQUIREMENTS: makes a Python environment there, with the packages of that file at its
+# versions and hashes, if it is not there. One works only where it was made and with the Python that made it.
+python_environment() {
+    local python=$1 requirements=$2 stamp
+    stamp="$python $(/usr/bin/python3 --version) $(sha256sum <"$requirements")"
+    ! is_complete "$python" "$stamp" || return 0
+    say "installing Python's packages"
+    rm -rf -- "$python"
+    /usr/bin/python3 -m venv "$python" || fail "python3 could not make an environment in $python"
+    "$python/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+        -r "$requirements" || fail "pip could not install $requirements"
+    printf '%s\n' "$stamp" >"$python/complete"
+}
+
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that
 # only when it fails.
 logged() {

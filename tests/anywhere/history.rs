@@ -267,6 +267,37 @@ fn copies_fabrics_and_runs_without_rounds_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn runs_over_other_ports_or_to_other_peers_are_other_series() {
+    let folder = made(true);
+    for day in STEP_AT..=RUNS_MADE {
+        let file = folder.join(format!("runs/{day:02}")).join(SETTINGS);
+        let mut recorded = common::json(&file);
+        let end = |name: &str| json!({ "device": { "name": name }, "port": 1 });
+        recorded["obtained"]["devices"] =
+            json!({ "sender": end("mlx5_0"), "receiver": end("mlx5_1") });
+        recorded["run"]["peer"] = json!("node2");
+        fs::write(file, recorded.to_string()).unwrap();
+    }
+    let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
+    text.begins("0 of 8 figures changed");
+    text.has(&["node1, mlx5_0 port 1 to mlx5_1 port 1, peer node2"]);
+}
+
+#[test]
+fn runs_to_doubt_count_and_are_counted() {
+    let folder = made(false);
+    put(&folder, "runs/03/INCOMPLETE", "interrupted by SIGINT\n");
+    let (text, _) = expect(&folder, "history runs", 0);
+    text.has(&["not measured to the end: 1 of 30 runs"]);
+    let json = json_of(&folder, "runs", 0);
+    let runs = json["runs"].as_array().unwrap();
+    let is_complete = |run: &&Value| run["is_complete"] == true;
+    assert_eq!(runs.iter().filter(is_complete).count(), 29);
+    assert_eq!(runs[2]["is_complete"], false);
+    assert_eq!(json["unreadable"], json!([]));
+}
+
+#[test]
 fn the_samples_of_the_notebooks_have_too_few_runs() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample");
     let ended = hcabench(&samples, "history .")
@@ -281,10 +312,15 @@ fn the_samples_of_the_notebooks_have_too_few_runs() {
         "node",
         "too few runs to be judged",
         "throughput",
+        "not usable by their findings: ",
     ]);
     let json: Value =
         serde_json::from_str(&hcabench(&samples, "history . --json").ends(0).stdout).unwrap();
-    assert_eq!(json["runs"].as_array().unwrap().len(), 5);
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 5);
+    // It was measured by an emulated processor.
+    let hca = runs.iter().find(|run| run["benchmark"] == "hca").unwrap();
+    assert_eq!(hca["is_invalid"], true);
     let all = json["series"].as_array().unwrap();
     assert!(
         all.iter()

@@ -26,6 +26,7 @@ mod devices_report;
 // Pages describe the program that packages have.
 #[cfg(feature = "packaged")]
 mod documentation;
+mod exports;
 mod fabric_results;
 mod find_rate;
 mod findings_command;

@@ -143,7 +143,7 @@ pub(super) fn judge(
             "--max-outliers {most}: {outliers} nodes and pairs stand out"
         ));
     }
-    let not_written = arguments.prometheus.as_ref().and_then(|path| {
+    let not_written = arguments.hca.sweep.exports.prometheus.as_ref().and_then(|path| {
         let written = texts::write_prometheus(path, measured, overview, tiers, verdict);
         written
             .with_context(|| format!("--prometheus {}", path.display()))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::causes::Cause;
 use super::found::{FoundChange, History, JudgedSeries};
-use super::runs::StoredRun;
+use super::runs::{Doubt, StoredRun};
 use crate::cli::list::date;
 use crate::history::ERROR;
 use crate::results::text::printable_path;
@@ -97,6 +97,25 @@ pub(super) fn answer(history: &History) -> Vec<String> {
         let text =
             format!("a change in the first or last {unseen} runs of a figure cannot be shown yet");
         lines.push(labelled("note", &text));
+    }
+    for (doubt, what, and) in [
+        (
+            Doubt::Incomplete,
+            "not measured to the end",
+            "their whole rounds count",
+        ),
+        (
+            Doubt::Invalid,
+            "not usable by their findings",
+            "they count all the same; `hcabench show` lists the findings",
+        ),
+    ] {
+        let doubted = history.runs.iter();
+        let doubted = doubted.filter(|run| run.doubt == Some(doubt)).count();
+        if doubted > 0 {
+            let text = format!("{what}: {doubted} of {runs} runs; {and}");
+            lines.push(labelled("note", &text));
+        }
     }
     lines
 }
@@ -366,6 +385,8 @@ pub(super) fn json_of(history: &History) -> Value {
             "benchmark": run.schema.benchmark,
             "machine": run.machine,
             "label": run.label,
+            "is_complete": run.doubt != Some(Doubt::Incomplete),
+            "is_invalid": run.doubt == Some(Doubt::Invalid),
         })
     };
     let cause = |history: &History, judged: &JudgedSeries, (place, cause): &(usize, Cause)| {
@@ -424,6 +445,7 @@ pub(super) fn json_of(history: &History) -> Value {
         "runs": history.runs.iter().map(run).collect::<Vec<_>>(),
         "series": history.series.iter().map(series).collect::<Vec<_>>(),
         "left_out": history.left_out,
+        "unreadable": history.unreadable,
         "damaged": history.damaged.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -13,7 +13,8 @@ use crate::cli::list;
 use crate::compare::figures::{Figure, Kind, USUAL, Which, all_of_schema};
 use crate::compare::rounds;
 use crate::results::read::{Fabric, Point, ReadError, ReadErrorKind, Run};
-use crate::results::schema::Schema;
+use crate::findings;
+use crate::results::schema::{Schema, between};
 use crate::results::text::printable_path;
 use crate::stats::median_of;
 
@@ -47,9 +48,20 @@ pub(super) struct StoredRun {
     pub(super) started_at: String,
     pub(super) label: Option<String>,
     pub(super) schema: &'static Schema,
-    /// By what runs of other machines are told apart.
+    /// By what runs of other machines, peers and ports are told apart.
     pub(super) machine: String,
+    /// What its figures lack.
+    pub(super) doubt: Option<Doubt>,
     pub(super) points: Vec<StoredPoint>,
+}
+
+/// Why the figures of a run may be none to go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// It has findings by which its figures do not answer what was asked.
+    Invalid,
+    /// It was not measured to its end.
+    Incomplete,
 }
 
 /// A point of a run.
@@ -174,6 +186,10 @@ impl StoredRuns {
             label: run.document()["label"].as_str().map(str::to_owned),
             schema: run.schema,
             machine: machine(&run, asked.any_host),
+            doubt: match run.incomplete {
+                Some(_) => Some(Doubt::Incomplete),
+                None => findings::of(&run).is_invalid().then_some(Doubt::Invalid),
+            },
             points,
         });
     }
@@ -233,8 +249,26 @@ fn check_figures(asked: &Asked<'_>) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// The host, or its kind; empty of results that do not record it.
+/// The host, or its kind, and the ports and the peer that it measured with, if any; empty of results that do not record
+/// them.
 fn machine(run: &Run, any_host: bool) -> String {
+    let document = run.document();
+    let port = |end: &str| {
+        let end = &document["obtained"]["devices"][end];
+        let device = end["device"]["name"].as_str()?;
+        Some(format!("{device} port {}", end["port"]))
+    };
+    let ports: Vec<String> = ["sender", "receiver"].into_iter().filter_map(port).collect();
+    let peer = document["run"][between::PEER.name].as_str();
+    let with = [
+        Some(host(run, any_host)).filter(|host| !host.is_empty()),
+        Some(ports.join(" to ")).filter(|ports| !ports.is_empty()),
+        peer.map(|peer| format!("peer {peer}")),
+    ];
+    with.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn host(run: &Run, any_host: bool) -> String {
     let machine = run.machine();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let host = text(&machine["hostname"]).filter(|_| !any_host);

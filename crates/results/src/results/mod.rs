@@ -15,6 +15,7 @@
 //! | [`finding`] | what must be known before figures are believed, worded once |
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
+//! | [`exposition`] | gauges for Prometheus and other readers of OpenMetrics |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
 //! | `json` | documents, in one piece or not at all |
 //! | `read` | a results folder as data |
@@ -25,6 +26,7 @@ pub mod curves;
 pub mod datapackage;
 pub mod document;
 pub mod error;
+pub mod exposition;
 pub mod finding;
 pub mod folder;
 pub mod hgrm;
