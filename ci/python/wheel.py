@@ -62,7 +62,7 @@ def write(path, files, record):
     """Writes the files in the order of their names, and last the record of their sums."""
     moment = max(int(os.environ["SOURCE_DATE_EPOCH"]), 315532800)  # 1980, where the time of a zip begins
     lines = []
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as wheel:
 
         def add(name, content, mode):
             entry = zipfile.ZipInfo(name, time.gmtime(moment)[:6])
