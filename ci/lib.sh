@@ -193,6 +193,14 @@ tests_in_machine() {
     ended_well "$log"
 }
 
+# write_sums FOLDER: writes the sums of the files in that folder to SHA256SUMS there.
+write_sums() {
+    local sums
+    sums=$(cd -- "$1" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\0' | LC_ALL=C sort -z |
+        xargs -0 sha256sum --) || fail "the sums of the files in $1 could not be computed"
+    printf '%s\n' "$sums" >"$1/SHA256SUMS"
+}
+
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"

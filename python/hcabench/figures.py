@@ -1,4 +1,4 @@
-"""The figures of the method, for the notebooks beside this file: histogram, medians with bars, surface.
+"""The figures of the method, by matplotlib: histogram, medians with bars, surface, percentiles.
 
 Colours are those of Okabe and Ito, which stay apart for the colour-blind; line styles and markers say the same a second
 time. They are given out in the order in which series are drawn.
@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from hcabench_results import Distribution
+from .distribution import Distribution
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C8C00"]
 LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 1))]
@@ -19,10 +19,15 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # The range that all histograms of the method have, so that they can be compared at a glance.
 USUAL_RANGE_NS = (0, 10_000)
 
-plt.rcParams.update({
+STYLE = {
     "figure.dpi": 110, "figure.constrained_layout.use": True, "axes.grid": True, "grid.alpha": 0.3,
     "axes.axisbelow": True, "font.size": 9, "axes.titlesize": 11, "legend.fontsize": 8, "legend.framealpha": 0.9,
-})
+}
+
+
+def set_style():
+    """Makes this style matplotlib's default."""
+    plt.rcParams.update(STYLE)
 
 
 def style(number):

@@ -1,4 +1,4 @@
-"""What the notebooks share, on the sample and on folders that are not whole. Run by ci/notebooks."""
+"""The module hcabench, on the samples and on folders that are not whole. Run by ci/notebooks."""
 
 import gzip
 import json
@@ -6,16 +6,76 @@ import shutil
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import polars
 
-import hcabench_figures as figures
-import hcabench_results as results
+import hcabench as results
+from hcabench import figures
 
-SAMPLE = Path(__file__).parent / "sample"
+SAMPLE = Path(__file__).parents[1] / "notebooks/sample"
 OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
+
+
+class Frames(unittest.TestCase):
+    def test_a_run_opens_without_the_name_of_its_benchmark(self):
+        for folder in SAMPLE.iterdir():
+            if folder.is_dir():
+                self.assertEqual(results.load(folder).benchmark, folder.name)
+
+    def test_each_file_of_each_sample_is_a_frame_of_both_with_units(self):
+        kinds = {"string": polars.String, "integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean}
+        count = 0
+        for folder in (folder for folder in SAMPLE.iterdir() if folder.is_dir()):
+            run = results.load(folder)
+            for name in run.files():
+                types = next(fields for path, fields in run.fields.items() if Path(path).name == name)
+                by_pandas, by_polars = run.frame(name), run.frame(name, frames="polars")
+                self.assertEqual(list(by_pandas.columns), by_polars.columns)
+                self.assertEqual(by_pandas.attrs["units"], run.units(name))
+                for column in by_pandas:
+                    read, other = by_pandas[column], by_polars[column]
+                    self.assertEqual(read.isna().sum(), other.null_count(), (folder, name, column))
+                    if column != "point":
+                        wanted = kinds.get(types[column]["type"], polars.String)
+                        self.assertEqual(other.dtype, wanted, (folder, name, column))
+                    self.assertEqual(read.dropna().tolist(), other.drop_nulls().to_list(), (folder, name, column))
+                    if column.endswith("_ns"):
+                        self.assertEqual(run.units(name)[column], "ns")
+                count += 1
+        self.assertGreater(count, 15)
+
+    def test_samples_of_all_points_have_their_point(self):
+        run = results.load(SAMPLE / "hca")
+        frame = run.frame("messages.csv", ["seq", "latency_ns"])
+        self.assertEqual(list(frame.columns), ["point", "seq", "latency_ns"])
+        self.assertEqual(frame.attrs["units"], {"latency_ns": "ns"})
+        counted = frame.groupby("point").size()
+        self.assertEqual(dict(counted), dict(zip(run.summary.point, run.summary.messages_sent)))
+        point = run.summary.point[0]
+        self.assertEqual(len(run.frame(f"{point}/messages.csv")), counted[point])
+
+    def test_what_cannot_be_given_is_refused_with_what_can(self):
+        run = results.load(SAMPLE / "queue")
+        with self.assertRaisesRegex(results.ResultsError, "'messages.csv' is not a file of this run; it has runs.csv, summary.csv"):
+            run.frame("messages.csv")
+        with self.assertRaisesRegex(ValueError, "'dask' is not allowed, must be pandas or polars"):
+            run.frame("summary.csv", frames="dask")
+        with mock.patch.dict("sys.modules", polars=None), self.assertRaisesRegex(results.ResultsError, "pip install polars"):
+            run.frame("summary.csv", frames="polars")
+
+    def test_units_survive_a_selection(self):
+        summary = results.load(SAMPLE / "hca").summary
+        self.assertEqual(summary[summary.service == "rc"][["service", "latency_p50_ns"]].attrs["units"]["latency_p50_ns"], "ns")
+
+    def test_results_of_fabrics_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "fabric.json").write_text("{}")
+            with self.assertRaisesRegex(results.ResultsError, "results of `hcabench fabric`"):
+                results.load(folder)
 
 
 class Folders(unittest.TestCase):
