@@ -16,6 +16,7 @@
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
+//! | [`hlog`] | distributions by interval, for HdrHistogram's readers of logs |
 //! | `json` | documents, in one piece or not at all |
 //! | `read` | a results folder as data |
 //! | `units`, `text` | durations, bytes, rates and text of others for people |
@@ -28,6 +29,7 @@ pub mod error;
 pub mod finding;
 pub mod folder;
 pub mod hgrm;
+pub mod hlog;
 pub mod json;
 #[allow(missing_docs)]
 pub mod read;
