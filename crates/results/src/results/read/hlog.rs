@@ -178,7 +178,8 @@ impl RoundSoFar {
         };
         let begin = millis(begin).ok_or("its time is not one in seconds")?;
         let length_ms = millis(length).ok_or("its length is not one in seconds")?;
-        max.parse::<f64>().map_err(|_| "its maximum is not a number")?;
+        max.parse::<f64>()
+            .map_err(|_| "its maximum is not a number")?;
         let buckets = decoded(histogram, decoder).ok_or("its histogram cannot be decoded")?;
         let begun = *self.begun_ms.get_or_insert(begin);
         self.intervals += 1;
