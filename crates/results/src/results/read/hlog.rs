@@ -61,8 +61,8 @@ struct RoundSoFar {
     line: u64,
     intervals: u64,
     samples: u64,
-    /// When its first interval began, in milliseconds since the Unix epoch.
-    begun_ms: Option<u64>,
+    /// When its first interval began, and its last one so far, in milliseconds since the Unix epoch.
+    begun_ms: Option<[u64; 2]>,
 }
 
 /// Reads the intervals of a log, one at a time. `may_be_cut`: its run was interrupted, and the log may end with a round
@@ -181,14 +181,20 @@ impl RoundSoFar {
         max.parse::<f64>()
             .map_err(|_| "its maximum is not a number")?;
         let buckets = decoded(histogram, decoder).ok_or("its histogram cannot be decoded")?;
-        let begun = *self.begun_ms.get_or_insert(begin);
+        let first = match self.begun_ms {
+            None => begin,
+            Some([first, _]) if begin < first => return Err("it begins before its round"),
+            Some([_, last]) if begin <= last => {
+                return Err("it does not begin behind the interval before it");
+            }
+            Some([first, _]) => first,
+        };
+        self.begun_ms = Some([first, begin]);
         self.intervals += 1;
         self.samples += buckets.len();
         Ok(LoggedInterval {
             round: self.head.round,
-            begin_ms: begin
-                .checked_sub(begun)
-                .ok_or("it begins before its round")?,
+            begin_ms: begin - first,
             length_ms,
             left_out: self.head.negative + self.head.not_kept,
             buckets,

@@ -104,8 +104,11 @@ fn the_log_that_others_read_is_what_is_written_now() {
     let [kept, written] = [kept, &written].map(|text| {
         let file = temporary("latency.hlog");
         fs::write(&file, text).unwrap();
-        let all = read(&file).unwrap();
-        Vec::from_iter(all.into_iter().map(|it| it.buckets))
+        let counts = |it: LoggedInterval| {
+            let buckets = it.buckets.iter_recorded();
+            Vec::from_iter(buckets.map(|it| (it.value_iterated_to(), it.count_at_value())))
+        };
+        Vec::from_iter(read(&file).unwrap().into_iter().map(counts))
     });
     assert_eq!(kept, written);
 }
@@ -174,11 +177,16 @@ fn what_is_wrong_with_a_log_is_named() {
         (changed(&first, ""), "line 1: 4 of 5 intervals of round 0"),
         (
             changed(&first, &(first.clone() + &first)),
-            "line 1: 6 of 5 intervals of round 0",
+            "line 8: it does not begin behind the interval before it",
+        ),
+        (changed(&second, ""), "line 1: 4 of 5 intervals of round 0"),
+        (
+            changed("0, 5 intervals", "0, 4 intervals"),
+            "line 1: 5 of 4 intervals of round 0",
         ),
         (
-            changed(&first, &second),
-            "line 1: the intervals of round 0 have",
+            changed("170 samples", "171 samples"),
+            "line 1: the intervals of round 0 have 170 samples, and its head has 171",
         ),
         (
             changed("1764000000.500,", "soon,"),
