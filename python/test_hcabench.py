@@ -17,6 +17,7 @@ import hcabench as results
 from hcabench import figures
 
 SAMPLE = Path(__file__).parents[1] / "notebooks/sample"
+LOG = Path(__file__).parents[1] / "crates/results/src/results/read/hlog/two_rounds.hlog"
 OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
 
 
@@ -201,6 +202,48 @@ class Folders(unittest.TestCase):
             copy.write_bytes(b"".join(lines[: last - 2] + lines[last:]))
             with self.assertRaisesRegex(results.ResultsError, "rows are missing"):
                 results.distribution(copy)
+
+    def test_a_log_has_the_intervals_of_the_samples(self):
+        # As the test of the reader of hcabench makes them: one in 10 ms, but for a stall.
+        moments = np.array([at for at in range(250) if not 120 <= at < 200])
+        read = results.intervals(LOG, (50, 99))
+        self.assertEqual(list(read["round"]), [0] * 5 + [1] * 5)
+        for number in range(2):
+            samples = 1000 + moments * moments * 7919 * (number + 1) % 1_000_003
+            own = read[read["round"] == number]
+            self.assertEqual(own.samples.sum(), len(samples))
+            for interval in own.itertuples():
+                inside = np.sort(samples[moments // 50 == round(interval.begin_s / 0.5)])
+                self.assertEqual(interval.samples, len(inside))
+                if len(inside) == 0:
+                    self.assertTrue(np.isnan(interval.max_ns))
+                    continue
+                ranks = [int(np.ceil(len(inside) * percent / 100)) - 1 for percent in (50, 99)]
+                for found, exact in zip((interval.p50_ns, interval.p99_ns, interval.max_ns), (*inside[ranks], inside[-1])):
+                    self.assertTrue(exact <= found <= exact * 1.001 + 1, (found, exact))
+
+    def test_a_log_is_read_by_the_reader_of_hdrhistogram(self):
+        from hdrh.histogram import HdrHistogram
+        from hdrh.log import HistogramLogReader
+
+        reader, found = HistogramLogReader(str(LOG), HdrHistogram(1, 2**62, 3)), []
+        self.addCleanup(reader.close)
+        while (interval := reader.get_next_interval_histogram()) is not None:
+            found.append((interval.get_start_time_stamp(), interval.get_end_time_stamp(), interval.get_total_count()))
+        begun = [1_764_000_000_000, 1_764_000_100_000]
+        times = [(start + 500 * place, start + 500 * place + (490 if place == 4 else 500)) for start in begun for place in range(5)]
+        self.assertEqual(found, [(*time, count) for time, count in zip(times, [50, 50, 20, 0, 50] * 2)])
+
+    def test_a_log_that_is_cut_is_refused(self):
+        lines, file = LOG.read_text().splitlines(keepends=True), self.folder / "latency.hlog"
+        second = next(at for at, line in enumerate(lines) if line.startswith("#[Round: 1"))
+        for kept in set(range(len(lines))) - {second}:
+            file.write_text("".join(lines[:kept]))
+            with self.assertRaises(results.ResultsError, msg=f"{kept} of {len(lines)} lines"):
+                results.intervals(file)
+        file.write_text("".join(lines)[:-9])
+        with self.assertRaisesRegex(results.ResultsError, "or not all of it"):
+            results.intervals(file)
 
     def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")

@@ -17,11 +17,12 @@ is removed as an outlier. A folder that cannot be read is a `ResultsError`, with
 
 from .distribution import Distribution, distribution, nearest_rank
 from .files import MARK, ResultsError, table
+from .intervals import intervals
 from .run import Run, load, results_folder
 from .samples import differences, elements, exchanged, jumps, messages
 from .words import bytes_in_words, in_words, label, rate_in_words
 
 __all__ = [
     "MARK", "Distribution", "ResultsError", "Run", "bytes_in_words", "differences", "distribution", "elements", "exchanged",
-    "in_words", "jumps", "label", "load", "messages", "nearest_rank", "rate_in_words", "results_folder", "table",
+    "in_words", "intervals", "jumps", "label", "load", "messages", "nearest_rank", "rate_in_words", "results_folder", "table",
 ]

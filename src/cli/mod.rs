@@ -15,6 +15,7 @@ mod hca;
 mod health;
 mod history;
 mod host;
+mod intervals;
 mod list;
 mod memory;
 mod node;

@@ -32,6 +32,7 @@ mod find_rate;
 mod findings_command;
 mod health_command;
 mod history;
+mod interval_logs;
 mod launchers;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]

@@ -17,6 +17,7 @@
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`exposition`] | gauges for Prometheus and other readers of OpenMetrics |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
+//! | [`hlog`] | distributions by interval, for HdrHistogram's readers of logs |
 //! | `json` | documents, in one piece or not at all |
 //! | `read` | a results folder as data |
 //! | `units`, `text` | durations, bytes, rates and text of others for people |
@@ -30,6 +31,7 @@ pub mod exposition;
 pub mod finding;
 pub mod folder;
 pub mod hgrm;
+pub mod hlog;
 pub mod json;
 #[allow(missing_docs)]
 pub mod read;
