@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-
 use super::FabricArguments;
 use super::distances::{endpoint, is_of_the_ranks};
 use super::earlier::EarlierFabric;

@@ -12,8 +12,8 @@ use crate::cli::below::below;
 use crate::cli::list;
 use crate::compare::figures::{Figure, Kind, USUAL, Which, all_of_schema};
 use crate::compare::rounds;
-use crate::results::read::{Fabric, Point, ReadError, ReadErrorKind, Run};
 use crate::findings;
+use crate::results::read::{Fabric, Point, ReadError, ReadErrorKind, Run};
 use crate::results::schema::{Schema, between};
 use crate::results::text::printable_path;
 use crate::stats::median_of;
@@ -258,7 +258,10 @@ fn machine(run: &Run, any_host: bool) -> String {
         let device = end["device"]["name"].as_str()?;
         Some(format!("{device} port {}", end["port"]))
     };
-    let ports: Vec<String> = ["sender", "receiver"].into_iter().filter_map(port).collect();
+    let ports: Vec<String> = ["sender", "receiver"]
+        .into_iter()
+        .filter_map(port)
+        .collect();
     let peer = document["run"][between::PEER.name].as_str();
     let with = [
         Some(host(run, any_host)).filter(|host| !host.is_empty()),
