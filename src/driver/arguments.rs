@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use nix::unistd::{AccessFlags, access};
 
 use super::line_stream::{LineStream, STANDARD_OUTPUT};
 use crate::arguments::UsageError;
@@ -99,9 +100,12 @@ impl ExportArguments {
             if folder.is_some_and(|it| !it.is_dir()) {
                 return Err(refused("its folder does not exist; make it first"));
             }
-            if path.is_dir() {
-                return Err(refused("it is a folder; name a file"));
+            if path.is_dir() || path == Path::new(STANDARD_OUTPUT) {
+                return Err(refused("name a file, which is replaced in one step"));
             }
+            let folder = folder.unwrap_or(Path::new("."));
+            access(folder, AccessFlags::W_OK | AccessFlags::X_OK)
+                .map_err(|error| refused(&format!("its folder cannot be written to: {error}")))?;
         }
         let open = |path: &PathBuf| {
             let refused = |reason| UsageError(format!("--json-lines {}: {reason}", path.display()));

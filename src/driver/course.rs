@@ -66,6 +66,8 @@ pub(crate) struct SweepRun {
     pub verbose: bool,
     /// Where the run goes as it happens, for another program.
     lines: Option<LineStream>,
+    /// The points whose rows of the summary were written there.
+    streamed: BTreeSet<String>,
 }
 
 impl SweepRun {
@@ -169,6 +171,7 @@ impl SweepRun {
             progress: Progress::new(steps),
             verbose: false,
             lines: None,
+            streamed: BTreeSet::new(),
         }
     }
 
@@ -443,6 +446,7 @@ impl SweepRun {
                 first.extend(row.summary.clone());
             }
         }
+        self.stream_completed(point);
         match &mut self.summary {
             // What follows from all rows is in none that is appended.
             _ if schema.across.is_some() => {
@@ -616,7 +620,14 @@ impl SweepRun {
             .run
             .document(failure.as_deref(), status, self.rounds_done());
         let lines_missing = (self.lines.take())
-            .and_then(|lines| streamed::end(lines, &summary, &document, &found, &self.found_rates));
+            .and_then(|lines| streamed::end(
+                    lines,
+                    &summary,
+                    &self.streamed,
+                    &document,
+                    &found,
+                    &self.found_rates,
+                ));
         let report = Report {
             folder: self.run.folder.path().to_path_buf(),
             summary,

@@ -32,8 +32,9 @@ pub(crate) const STANDARD_OUTPUT: &str = "-";
 pub(crate) struct LineStream {
     path: PathBuf,
     out: File,
-    /// Whether this is a new file without a line: one of a run that is refused is removed.
-    is_new: bool,
+    /// The length of the whole lines of a new file; none of what was there. A file without a line, as of a run that is
+    /// refused, is removed.
+    length: Option<u64>,
     /// Whether no more lines are written: the reader is gone, or a line could not be written.
     has_ended: bool,
     failure: Option<String>,
@@ -72,7 +73,7 @@ impl LineStream {
         Ok(LineStream {
             path: path.to_path_buf(),
             out,
-            is_new,
+            length: is_new.then_some(0),
             has_ended: false,
             failure: None,
         })
@@ -84,7 +85,6 @@ impl LineStream {
         if self.has_ended {
             return;
         }
-        self.is_new = false;
         let mut line = json!({
             "type": of_type,
             "version": VERSION,
@@ -93,9 +93,16 @@ impl LineStream {
         if let (Value::Object(line), Value::Object(object)) = (&mut line, object) {
             line.extend(object);
         }
-        let written = self.write_all(format!("{line}\n").as_bytes());
+        let line = format!("{line}\n");
+        let written = self.write_all(line.as_bytes());
+        if let (Ok(()), Some(length)) = (&written, &mut self.length) {
+            *length += line.len() as u64;
+        }
         if let Err(cause) = written {
             self.has_ended = true;
+            if let Some(length) = self.length {
+                let _ = self.out.set_len(length);
+            }
             if cause.kind() != io::ErrorKind::BrokenPipe {
                 let path = self.path.display();
                 self.failure = Some(format!(
@@ -106,25 +113,30 @@ impl LineStream {
     }
 
     fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
-        let begun = Instant::now();
+        let mut taken_at = Instant::now();
         let mut rest = line;
         while !rest.is_empty() {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let left = PATIENCE.saturating_sub(taken_at.elapsed());
             let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
             let mut what = [PollFd::new(self.out.as_fd(), PollFlags::POLLOUT)];
             match poll(&mut what, limit) {
                 Err(Errno::EINTR) => continue,
                 Err(cause) => return Err(cause.into()),
-                Ok(0) => {
+                _ if left.is_zero() => {
                     let seconds = PATIENCE.as_secs();
                     let reason = format!("its reader has read nothing for {seconds} s");
                     return Err(io::Error::other(reason));
                 }
+                // Time may be left by less than poll counts.
+                Ok(0) => continue,
                 Ok(_) => {}
             }
             match self.out.write(&rest[..rest.len().min(PIECE)]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => rest = &rest[count..],
+                Ok(count) => {
+                    rest = &rest[count..];
+                    taken_at = Instant::now();
+                }
                 Err(cause) if cause.kind() == io::ErrorKind::WouldBlock => {}
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => return Err(cause),
@@ -141,7 +153,7 @@ impl LineStream {
 
 impl Drop for LineStream {
     fn drop(&mut self) {
-        if self.is_new {
+        if self.length == Some(0) {
             let _ = std::fs::remove_file(&self.path);
         }
     }

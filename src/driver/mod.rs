@@ -53,7 +53,9 @@ use crate::results::finding::Findings;
 use crate::results::schema::{FIND_RATE, INCOMPLETE};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
-use crate::terminal::output::{OutputArguments, cannot_resume, labelled, print_as, terminal_width};
+use crate::terminal::output::{
+    OutputArguments, cannot_resume, labelled, print_as, say, terminal_width, warning,
+};
 
 /// Rounds of a sweep that has a budget and no number of rounds.
 const AS_MANY_AS_FIT: u32 = u32::MAX;
@@ -244,16 +246,20 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let broken_limits = report.told.broken_limits.clone();
     let exports = &sweep.exports;
     close(folder, outcome, output.quiet, None, &broken_limits, || {
-        let lines_missing = report.lines_missing.clone().map(anyhow::Error::msg);
+        if let Some(missing) = &report.lines_missing {
+            say(warning(missing));
+        }
+        let are_missing = report.lines_missing.is_some();
         let exported = exports.prometheus.as_ref().map_or(Ok(()), |path| {
             metrics::write(path, schema, &report)
                 .with_context(|| format!("--prometheus {}", path.display()))
         });
-        let printed = match exports.has_standard_output() {
-            true => Ok(()),
-            false => report.print(&request.view, output, order),
-        };
-        lines_missing.map_or(Ok(()), Err).and(exported).and(printed)
+        if !exports.has_standard_output() {
+            report.print(&request.view, output, order)?;
+        }
+        exported?;
+        anyhow::ensure!(!are_missing, "the lines of --json-lines are not all there");
+        Ok(())
     })
 }
 

@@ -198,19 +198,22 @@ impl Row {
         run: &Run,
         round: u32,
         record: Record,
-        found: RowOutcome,
+        mut found: RowOutcome,
         is_whole: bool,
         goes_on: bool,
     ) -> Result<(), ReportError> {
         self.take(run.schema, [record]);
+        // They are large, and of no use once they are on disk.
+        let histograms = std::mem::take(&mut found.histograms);
+        let logs = std::mem::take(&mut found.interval_logs);
         // A round that failed is measured again by --resume, and would count twice.
         if is_whole || run.has_one_round() {
             self.distributions.rounds.insert(round);
-            for (file, histogram) in &found.histograms {
+            for (file, histogram) in &histograms {
                 let all = self.distributions.files.entry(file.clone()).or_default();
                 all.merge(histogram);
             }
-            for log in &found.interval_logs {
+            for log in &logs {
                 let folder = self.folder.as_ref().expect("its round began");
                 hlog::append(&folder.file(&log.file)?, &log.text)?;
             }

@@ -1,6 +1,7 @@
 //! What a sweep writes for other programs, read by these: the lines of `--json-lines` by Python's jsonschema, the file of
 //! `--prometheus` by promtool.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +75,7 @@ fn the_lines_of_a_run_are_its_rows_as_they_come() {
     );
     let (lines, types) = lines(&folder.join("run.jsonl"));
     assert_eq!(types[0], "begin");
-    assert_eq!(types[types.len() - 3..], ["point", "point", "end"]);
+    assert_eq!(types.last().unwrap(), "end");
     let begin = &lines[0];
     assert_eq!((&begin["points"], &begin["rounds"]), (&2.into(), &2.into()));
     assert_eq!(begin["columns"]["latency_p50_ns"]["unit"], "ns");
@@ -82,10 +83,15 @@ fn the_lines_of_a_run_are_its_rows_as_they_come() {
         &of_type(&lines, "round"),
         &rows(&folder.join("run/runs.csv")),
     );
-    assert_same(
-        &of_type(&lines, "point"),
-        &rows(&folder.join("run/summary.csv")),
-    );
+    // They come in the order in which points were completed, each behind its last round.
+    let mut points = of_type(&lines, "point");
+    points.sort_by_key(|line| line["row"]["point"].to_string());
+    let mut summary = rows(&folder.join("run/summary.csv"));
+    summary.sort_by_key(|row| row["point"].clone());
+    assert_same(&points, &summary);
+    let last = types.iter().rposition(|it| it == "round").unwrap();
+    let first = types.iter().position(|it| it == "point").unwrap();
+    assert!(first < last, "{types:?}");
     let end = lines.last().unwrap();
     assert_eq!(
         (&end["status"], &end["rounds_done"]),
@@ -97,7 +103,7 @@ fn the_lines_of_a_run_are_its_rows_as_they_come() {
     let kinds = |all: &Value| {
         let all = all.as_array().unwrap().iter();
         all.map(|it| it["kind"].to_string())
-            .collect::<std::collections::BTreeSet<_>>()
+            .collect::<BTreeSet<_>>()
     };
     let streamed: Value = of_type(&lines, "finding")
         .iter()
@@ -184,17 +190,8 @@ fn an_interrupted_run_says_so_in_its_last_line() {
     gauges.has(&["hcabench_queue_run_complete 0\n"]);
 }
 
-/// The value of a gauge of a point.
-fn gauge(text: &str, name: &str, point: &str) -> f64 {
-    let beginning = format!("{name}{{point=\"{point}\"}} ");
-    let mut values = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(&beginning));
-    values.next().unwrap().parse().unwrap()
-}
-
 #[test]
-fn promtool_finds_no_fault_with_the_gauges_of_any_benchmark() {
+fn each_benchmark_is_read_by_jsonschema_promtool_and_a_parser_of_openmetrics() {
     for (benchmark, words) in [
         ("queue", QUEUES.strip_prefix("queue ").unwrap()),
         (
@@ -212,15 +209,21 @@ fn promtool_finds_no_fault_with_the_gauges_of_any_benchmark() {
         ("cores", "--duration 5ms --rounds 1 --out run"),
     ] {
         let folder = &*temporary("");
-        ends(
-            folder,
-            &format!("{benchmark} {words} --prometheus run.prom --label 'v\"1'"),
-            0,
-        );
+        let exports = "--json-lines run.jsonl --prometheus run.prom --label 'v\"1'";
+        ends(folder, &format!("{benchmark} {words} {exports}"), 0);
+        let summary = rows(&folder.join("run/summary.csv"));
+        let (found, types) = lines(&folder.join("run.jsonl"));
+        assert_eq!(types.last().unwrap(), "end", "{benchmark}");
+        assert_eq!(of_type(&found, "point").len(), summary.len(), "{benchmark}");
+
         let file = folder.join("run.prom");
         let text = fs::read_to_string(&file).unwrap();
-        // By ci/setup test.
-        let promtool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/bin/promtool");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let promtool = root.join("target/tools/bin/promtool");
+        assert!(
+            promtool.exists(),
+            "run ci/setup test: {promtool:?} is missing"
+        );
         let gauges = File::open(&file).unwrap();
         let told = read_by(
             Command::new(promtool)
@@ -229,20 +232,59 @@ fn promtool_finds_no_fault_with_the_gauges_of_any_benchmark() {
         );
         assert_eq!(told, "", "{benchmark}: {text}");
         text.has(&[&format!("hcabench_{benchmark}_run_complete 1\n"), "# EOF\n"]);
-        let rows = rows(&folder.join("run/summary.csv"));
-        for row in &rows {
-            let Some(column) = ["latency_p50_ns", "jump_max_ns"]
-                .into_iter()
-                .find(|it| row.get(*it).is_some_and(|it| !it.is_empty()))
-            else {
-                continue;
-            };
-            let name = format!(
-                "hcabench_{benchmark}_{}_seconds",
-                column.strip_suffix("_ns").unwrap()
-            );
-            let expected: f64 = row[column].parse().unwrap();
-            assert_eq!(gauge(&text, &name, &row["point"]), expected / 1e9);
+        // The one that Debian's python3-prometheus-client is for.
+        let mut parser = Command::new("/usr/bin/python3");
+        let parser = parser.arg(root.join("tests/anywhere/gauges.py"));
+        let parsed = read_by(parser.arg(&file));
+        let parsed = parsed.lines().filter_map(|line| {
+            let (of, value) = line.rsplit_once(' ')?;
+            Some((of, value.parse::<f64>().ok()?))
+        });
+        let parsed: BTreeMap<&str, f64> = parsed.collect();
+        let mut checked = 0;
+        for row in &summary {
+            for (column, value) in row.iter().filter(|(name, _)| name.ends_with("_p50_ns")) {
+                let Ok(value) = value.parse::<f64>() else {
+                    continue;
+                };
+                let name = column.strip_suffix("_ns").unwrap();
+                let gauge = format!("hcabench_{benchmark}_{name}_seconds {}", row["point"]);
+                assert_eq!(
+                    parsed.get(&*gauge),
+                    Some(&(value / 1e9)),
+                    "{gauge}: {parsed:?}"
+                );
+                checked += 1;
+            }
         }
+        assert!(
+            checked > 0 || benchmark == "clock" || benchmark == "memory",
+            "{benchmark}"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_has_lines_of_its_new_rounds() {
+    let folder = &*temporary("");
+    ends(
+        folder,
+        &format!("{QUEUES} --rounds 2 --until-round 1 --json-lines first.jsonl"),
+        0,
+    );
+    ends(folder, "--resume run --json-lines second.jsonl", 0);
+    let (first, _) = lines(&folder.join("first.jsonl"));
+    let (second, _) = lines(&folder.join("second.jsonl"));
+    assert_eq!(first.last().unwrap()["status"], "incomplete");
+    for (part, is_resumed, round, status) in [
+        (&first, false, 0, "incomplete"),
+        (&second, true, 1, "complete"),
+    ] {
+        assert_eq!(part[0]["resumed"], is_resumed);
+        let measured = of_type(part, "round");
+        assert_eq!(measured.len(), 2);
+        assert!(measured.iter().all(|line| line["row"]["round"] == round));
+        assert_eq!(of_type(part, "point").len(), 2);
+        assert_eq!(part.last().unwrap()["status"], status);
     }
 }

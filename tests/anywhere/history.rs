@@ -281,6 +281,13 @@ fn runs_over_other_ports_or_to_other_peers_are_other_series() {
     let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
     text.begins("0 of 8 figures changed");
     text.has(&["node1, mlx5_0 port 1 to mlx5_1 port 1, peer node2"]);
+    // Names of hosts count for nothing then, those of peers included.
+    let json = json_of(&folder, "runs --any-host", 0);
+    let all = json["series"].as_array().unwrap();
+    assert!(
+        all.iter()
+            .all(|it| !it["machine"].as_str().unwrap().contains("node"))
+    );
 }
 
 #[test]

@@ -206,6 +206,7 @@ impl ClockArguments {
             Length::Jumps(number) => jumps = Some(number),
         }
         let mut settings = Record::new();
+        self.intervals.record(&mut settings);
         settings
             .set(&columns::DURATION, duration)
             .set(&columns::READINGS, readings)

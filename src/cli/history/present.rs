@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::causes::Cause;
 use super::found::{FoundChange, History, JudgedSeries};
-use super::runs::{Doubt, StoredRun};
+use super::runs::StoredRun;
 use crate::cli::list::date;
 use crate::history::ERROR;
 use crate::results::text::printable_path;
@@ -98,22 +98,22 @@ pub(super) fn answer(history: &History) -> Vec<String> {
             format!("a change in the first or last {unseen} runs of a figure cannot be shown yet");
         lines.push(labelled("note", &text));
     }
-    for (doubt, what, and) in [
+    let doubts: [(fn(&StoredRun) -> bool, &str, &str); 2] = [
         (
-            Doubt::Incomplete,
+            |run| !run.is_complete,
             "not measured to the end",
             "their whole rounds count",
         ),
         (
-            Doubt::Invalid,
+            |run| run.is_invalid,
             "not usable by their findings",
             "they count all the same; `hcabench show` lists the findings",
         ),
-    ] {
-        let doubted = history.runs.iter();
-        let doubted = doubted.filter(|run| run.doubt == Some(doubt)).count();
-        if doubted > 0 {
-            let text = format!("{what}: {doubted} of {runs} runs; {and}");
+    ];
+    for (is_doubtful, what, and) in doubts {
+        let doubtful = history.runs.iter().filter(|run| is_doubtful(run)).count();
+        if doubtful > 0 {
+            let text = format!("{what}: {doubtful} of {runs} runs; {and}");
             lines.push(labelled("note", &text));
         }
     }
@@ -385,8 +385,8 @@ pub(super) fn json_of(history: &History) -> Value {
             "benchmark": run.schema.benchmark,
             "machine": run.machine,
             "label": run.label,
-            "is_complete": run.doubt != Some(Doubt::Incomplete),
-            "is_invalid": run.doubt == Some(Doubt::Invalid),
+            "is_complete": run.is_complete,
+            "is_invalid": run.is_invalid,
         })
     };
     let cause = |history: &History, judged: &JudgedSeries, (place, cause): &(usize, Cause)| {

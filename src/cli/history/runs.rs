@@ -50,18 +50,11 @@ pub(super) struct StoredRun {
     pub(super) schema: &'static Schema,
     /// By what runs of other machines, peers and ports are told apart.
     pub(super) machine: String,
-    /// What its figures lack.
-    pub(super) doubt: Option<Doubt>,
+    /// Whether it was measured to its end.
+    pub(super) is_complete: bool,
+    /// Whether it has findings by which its figures do not answer what was asked.
+    pub(super) is_invalid: bool,
     pub(super) points: Vec<StoredPoint>,
-}
-
-/// Why the figures of a run may be none to go by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doubt {
-    /// It has findings by which its figures do not answer what was asked.
-    Invalid,
-    /// It was not measured to its end.
-    Incomplete,
 }
 
 /// A point of a run.
@@ -186,10 +179,8 @@ impl StoredRuns {
             label: run.document()["label"].as_str().map(str::to_owned),
             schema: run.schema,
             machine: machine(&run, asked.any_host),
-            doubt: match run.incomplete {
-                Some(_) => Some(Doubt::Incomplete),
-                None => findings::of(&run).is_invalid().then_some(Doubt::Invalid),
-            },
+            is_complete: run.incomplete.is_none(),
+            is_invalid: findings::of(&run).is_invalid(),
             points,
         });
     }
@@ -262,7 +253,9 @@ fn machine(run: &Run, any_host: bool) -> String {
         .into_iter()
         .filter_map(port)
         .collect();
+    // Where hosts change their names from run to run, so do peers.
     let peer = document["run"][between::PEER.name].as_str();
+    let peer = peer.filter(|_| !any_host);
     let with = [
         Some(host(run, any_host)).filter(|host| !host.is_empty()),
         Some(ports.join(" to ")).filter(|ports| !ports.is_empty()),

@@ -507,6 +507,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     check(arguments)?;
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
+    arguments.intervals.record(&mut run);
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
         .set(

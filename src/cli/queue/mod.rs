@@ -617,6 +617,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         ..arguments.sweep.clone()
     };
     let mut run = Record::new();
+    arguments.intervals.record(&mut run);
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())

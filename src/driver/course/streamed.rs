@@ -1,8 +1,11 @@
 //! The first and the last lines of a run that is streamed; the others are written where they happen.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::{AS_MANY_AS_FIT, Document, Findings, LineStream, Record, SweepRun};
+use crate::results::schema::POINT;
 
 impl SweepRun {
     /// Has all that happens from here on written there as well.
@@ -52,17 +55,35 @@ impl SweepRun {
         lines.write("begin", begin);
         self.lines = Some(lines);
     }
+
+    /// Writes the rows of the summary of a point whose last round was measured, if nothing in them follows from others.
+    pub(super) fn stream_completed(&mut self, point: usize) {
+        let has_own_figures = self.run.schema.across.is_none() && self.searches.is_none();
+        let Some(lines) = self.lines.as_mut().filter(|_| has_own_figures) else {
+            return;
+        };
+        for row in &self.rows[point] {
+            let is_complete = row.done.len() as u64 == u64::from(self.rounds.count);
+            if let Some(summary) = row.summary.as_ref().filter(|_| is_complete) {
+                lines.write("point", json!({ "row": summary }));
+                self.streamed.insert(row.planned.name.clone());
+            }
+        }
+    }
 }
 
-/// Writes the summary, and how the run ended. Returns why lines are missing, if some are.
+/// Writes the rows of the summary that were not `streamed` before, and how the run ended. Returns why lines are missing,
+/// if some are.
 pub(super) fn end(
     mut lines: LineStream,
     summary: &[Record],
+    streamed: &BTreeSet<String>,
     document: &Document,
     found: &Findings,
     found_rates: &Value,
 ) -> Option<String> {
-    for row in summary {
+    let is_new = |row: &&Record| !streamed.contains(&row.text(&POINT));
+    for row in summary.iter().filter(is_new) {
         lines.write("point", json!({ "row": row }));
     }
     let end = json!({

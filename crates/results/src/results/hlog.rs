@@ -224,6 +224,10 @@ pub fn keep_rounds(path: &Path, mut keep: impl FnMut(u32) -> bool) -> Result<(),
                 if let Some(head) = RoundHead::parse(&line) {
                     is_kept = keep(head.round);
                     any |= is_kept;
+                } else if line.starts_with(RoundHead::BEGINS) {
+                    let reason =
+                        format!("{line:?} is not the first line of a round; remove the file");
+                    return Err(io::Error::other(reason));
                 }
                 if is_kept {
                     writeln!(out, "{line}")?;

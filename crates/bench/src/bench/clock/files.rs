@@ -1,7 +1,7 @@
 //! What a watch leaves in the folder of a CPU: its jumps, and how often each difference occurred.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -168,11 +168,10 @@ pub(super) fn interval_log(
         jumps.push(result.when(jump.begin), length_ns.unwrap_or(i64::MAX));
         kept += 1;
     }
-    let now = SystemTime::now();
     let round = LoggedRound {
         number: round,
         interval,
-        zero: now.checked_sub(Duration::from_nanos(end_ns)).unwrap_or(now),
+        zero: result.begun_at,
     };
     RoundLog::of(
         LOG.to_owned(),

@@ -192,13 +192,14 @@ impl QueueBenchmark {
         }
     }
 
-    /// Bytes of the logs by interval of a round, at the most; of a number of elements its time is not known.
-    fn log_bytes(&self) -> u64 {
-        match self.config.length {
-            RoundLength::Elements(_) => 0,
-            RoundLength::Time(time) => interval_of(time, self.config.hlog_interval)
-                .map_or(0, |interval| LOGS * hlog::most_bytes(time, interval)),
-        }
+    /// Bytes of the logs by interval of a round of a point, at the most; of a number of elements its time is estimated.
+    fn log_bytes(&self, point: &Point) -> u64 {
+        let time = match self.config.length {
+            RoundLength::Elements(_) => self.time(point),
+            RoundLength::Time(time) => time,
+        };
+        interval_of(time, self.config.hlog_interval)
+            .map_or(0, |interval| LOGS * hlog::most_bytes(time, interval))
     }
 
     /// How long a round of a point takes, about.
@@ -318,7 +319,9 @@ impl Benchmark for QueueBenchmark {
                 settings: rows::settings(point, &self.config),
             }],
             time: self.time(point),
-            bytes: self.kept_elements() * BYTES_PER_ELEMENT + self.log_bytes() + BYTES_PER_POINT,
+            bytes: self.kept_elements() * BYTES_PER_ELEMENT
+                + self.log_bytes(point)
+                + BYTES_PER_POINT,
             bytes_once: BYTES_PER_POINT,
             bytes_of_losses: 0,
             may_abort: false,

@@ -191,7 +191,8 @@ impl RoundSoFar {
         };
         self.begun_ms = Some([first, begin]);
         self.intervals += 1;
-        self.samples += buckets.len();
+        let samples = self.samples.checked_add(buckets.len());
+        self.samples = samples.ok_or("its counts are beyond all that can be counted")?;
         Ok(LoggedInterval {
             round: self.head.round,
             begin_ms: begin - first,
