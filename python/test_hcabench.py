@@ -79,6 +79,91 @@ class Frames(unittest.TestCase):
                 results.load(folder)
 
 
+class Cells(unittest.TestCase):
+    """Cells keep what the text of their file has, by the types of datapackage.json."""
+
+    LARGE = 2**60 + 1
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory())) / "queue"
+        shutil.copytree(SAMPLE / "queue", self.folder)
+
+    def lines(self, name):
+        return [line.split(",") for line in (self.folder / name).read_text().splitlines()]
+
+    def write(self, name, lines):
+        (self.folder / name).write_text("".join(",".join(cells) + "\n" for cells in lines))
+
+    def test_labels_that_look_like_numbers_or_like_nothing_stay_texts(self):
+        points = [cells[0] for cells in self.lines("summary.csv")[1:]]
+        labels = ["007", "NA", "2026", "null", "None", "1e3"]
+        names = dict(zip(points, [*labels, *points[len(labels):]]))
+        for old, new in names.items():
+            (self.folder / old).rename(self.folder / new)
+        for name in ("summary.csv", "runs.csv"):
+            head, *rows = self.lines(name)
+            failure = head.index("failure")
+            for cells in rows:
+                cells[0], cells[failure] = names[cells[0]], {"007": "NA", "NA": "007"}.get(names[cells[0]], "")
+            self.write(name, [head, *rows])
+        run = results.load(self.folder)
+        self.assertEqual(run.summary.point.tolist(), list(names.values()))
+        self.assertEqual([str(folder.name) for folder in run.summary.folder], list(names.values()))
+        for frame in (run.summary, run.frame("summary.csv")):
+            self.assertEqual(frame.failure.dropna().tolist(), ["NA", "007"])
+        self.assertEqual(run.frame("summary.csv", frames="polars")["failure"].drop_nulls().to_list(), ["NA", "007"])
+        for point in run.summary.itertuples():
+            self.assertEqual(len(run.of_rounds(point)), 3)
+
+    def test_whole_numbers_beside_empty_cells_are_exact(self):
+        head, *rows = self.lines("runs.csv")
+        place = head.index("duration_ns")
+        self.assertEqual(results.load(self.folder).fields["runs.csv"]["duration_ns"]["type"], "integer")
+        for number, cells in enumerate(rows):
+            cells[place] = "" if number % 2 else str(self.LARGE + number)
+        self.write("runs.csv", [head, *rows])
+        text = [cells[place] for cells in self.lines("runs.csv")[1:]]
+        run = results.load(self.folder)
+        for column in (run.runs.duration_ns, run.frame("runs.csv").duration_ns):
+            self.assertEqual(str(column.dtype), "Int64")
+            self.assertEqual(["" if pd.isna(cell) else str(cell) for cell in column], text)
+        column = run.frame("runs.csv", frames="polars")["duration_ns"]
+        self.assertEqual(column.dtype, polars.Int64)
+        self.assertEqual(["" if cell is None else str(cell) for cell in column], text)
+        # Of a row that is cut off, the rows before it.
+        (self.folder / results.MARK).write_text("These results are incomplete. Interrupted.\n")
+        with open(self.folder / "runs.csv", "a") as file:
+            file.write("cut")
+        with self.assertWarnsRegex(UserWarning, "cut off and left out"):
+            column = run.frame("runs.csv").duration_ns
+        self.assertEqual(["" if pd.isna(cell) else str(cell) for cell in column], text)
+
+    def test_a_whole_number_that_is_none_is_refused(self):
+        head, *rows = self.lines("runs.csv")
+        for cell in ("1.5", "NA", "many"):
+            rows[0][head.index("round")] = cell
+            self.write("runs.csv", [head, *rows])
+            with self.assertRaisesRegex(results.ResultsError, "runs.csv: "):
+                results.load(self.folder)
+
+    def test_figures_take_whole_numbers_with_empty_cells(self):
+        self.addCleanup(plt.close, "all")
+        whole = pd.DataFrame({"x": [8, 8, 16, 16, 32, 32], "y": [1, 2] * 3, "z": [10, 11, 12, 14, 15, 17], "lost": 0})
+        whole = whole.assign(line="one", low=whole.z - 1, high=whole.z + 1)
+        exact = whole.astype({name: "Int64" for name in ("x", "y", "z", "lost", "low", "high")})
+        holes = exact.assign(z=exact.z.mask(exact.z == 17))
+        for table in (exact, holes):
+            figure = figures.surface(table, "x", "y", "z", "lost", "Title")
+            figure.canvas.draw()
+            title = "1 of 6 without a value: holes" if table is holes else ""
+            self.assertEqual(figure.axes[0].get_title(), title)
+            figures.medians(table, "x", "line", "Title", y="z", low="low", high="high", panel="y").canvas.draw()
+            missing = int(table.z.isna().sum())
+            labels = ["all: median 13 ns" if not missing else "all: median 12 ns, 1 lost"]
+            self.assertEqual(labels_of(figures.histogram({"all": table.z}, "Title", range_ns=(0, 100))), labels)
+            self.assertEqual(labels_of(figures.percentiles({"all": table.z}, "Title")), ["all, 1 lost" if missing else "all"])
+
+
 class Folders(unittest.TestCase):
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -233,6 +318,11 @@ class Folders(unittest.TestCase):
         begun = [1_764_000_000_000, 1_764_000_100_000]
         times = [(start + 500 * place, start + 500 * place + (490 if place == 4 else 500)) for start in begun for place in range(5)]
         self.assertEqual(found, [(*time, count) for time, count in zip(times, [50, 50, 20, 0, 50] * 2)])
+
+    def test_a_log_without_the_package_names_the_command_that_installs_it(self):
+        with mock.patch.dict("sys.modules", {"hdrh": None, "hdrh.histogram": None}):
+            with self.assertRaisesRegex(results.ResultsError, "hdrhistogram is not installed; .*`pip install hdrhistogram`"):
+                results.intervals(LOG)
 
     def test_a_log_that_is_cut_is_refused(self):
         lines, file = LOG.read_text().splitlines(keepends=True), self.folder / "latency.hlog"

@@ -1,6 +1,9 @@
 # Prints for each CSV file a line: rows, columns, and the sum of all finite numbers, by readr.
 suppressPackageStartupMessages(library(readr))
-for (file in readLines(file("stdin"))) {
+input <- file("stdin")
+files <- readLines(input)
+close(input)
+for (file in files) {
     table <- read_csv(file, show_col_types = FALSE, progress = FALSE, guess_max = Inf)
     if (nrow(problems(table)) > 0) stop(file, ": ", problems(table)$expected[1])
     numbers <- unlist(Filter(is.numeric, table))

@@ -4,18 +4,22 @@
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 
 import duckdb
 import frictionless
+import hdrh.histogram
+import hdrh.log
 import pandas
 import PIL.Image
 import polars
 
 HERE = pathlib.Path(__file__).parent
-# Kinds of files that are text or JSON of a few keys, which other checks read.
-PLAIN = {".json", ".txt", ".hgrm", ".villas"}
+# Kinds of files that are text or JSON of a few keys, which other checks read, and the list by which hcabench knows its own
+# files.
+PLAIN = {".json", ".txt", ".hgrm", ".villas", ".hcabench-files"}
 
 
 def fail(text):
@@ -139,18 +143,31 @@ def check_pages(files):
     print(f"{'xmllint':14} {len(files):4} files of .html")
 
 
+# The comment before the intervals of a round, with how many samples these have.
+ROUND_OF_LOG = re.compile(r"#\[Round: \d+, (\d+) intervals of [\d.]+ s, (\d+) samples, \d+ below zero, \d+ not kept\]")
+
+
 def check_logs(files):
-    """HdrHistogram reads logs of intervals, each with samples."""
-    import hdrh.log  # pylint: disable=import-outside-toplevel
-    import hdrh.histogram  # pylint: disable=import-outside-toplevel
+    """HdrHistogram reads as many intervals and samples from logs as the comments before the rounds state."""
+    rounds = samples = 0
     for file in files:
-        reader = hdrh.log.HistogramLogReader(str(file), hdrh.histogram.HdrHistogram(1, 3_600_000_000_000, 3))
-        count = 0
+        heads = [line for line in file.read_text().splitlines() if line.startswith("#[Round: ")]
+        stated = [ROUND_OF_LOG.fullmatch(head) for head in heads]
+        if not stated or None in stated:
+            fail(f"{file}: the comments before its rounds are {heads}")
+        reader = hdrh.log.HistogramLogReader(str(file), hdrh.histogram.HdrHistogram(1, 2**62, 3))
+        counts = []
         while (interval := reader.get_next_interval_histogram()) is not None:
-            count += interval.get_total_count()
-        if not count:
-            fail(f"{file}: it has no sample")
-    print(f"{'HdrHistogram':14} {len(files):4} files of .hlog")
+            counts.append(interval.get_total_count())
+        reader.close()
+        wanted = [sum(int(head[group]) for head in stated) for group in (1, 2)]
+        if [len(counts), sum(counts)] != wanted:
+            fail(f"{file}: {wanted} intervals and samples by its comments, {[len(counts), sum(counts)]} by HdrHistogram")
+        rounds, samples = rounds + len(stated), samples + sum(counts)
+    # A log of jumps may have none; not all logs do.
+    if not samples:
+        fail("no log has a sample")
+    print(f"{'HdrHistogram':14} {len(files):4} files of .hlog, {rounds} rounds, {samples} samples")
 
 
 READERS |= {".html": check_pages, ".hlog": check_logs}
@@ -161,13 +178,13 @@ def main(folder):
     kinds = {}
     for file in sorted(pathlib.Path(folder).rglob("*")):
         if file.is_file():
-            kinds.setdefault(file.suffix, []).append(file)
+            kinds.setdefault(file.suffix or file.name, []).append(file)
     if unknown := sorted(set(kinds) - set(READERS) - PLAIN):
         fail(f"no reader for {', '.join(map(repr, unknown))}, as {kinds[unknown[0]][0]}")
     for kind, reader in READERS.items():
         if kind in kinds:
             reader(kinds[kind])
-        elif kind != ".hlog":
+        else:
             fail(f"there is no file of {kind}")
     check_packages([file for file in kinds[".json"] if file.name == "datapackage.json"])
     for file in kinds[".json"]:

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PANDAS, POLARS, MATPLOTLIB = "pandas>=2.1", "polars>=1.0", "matplotlib>=3.8"
+PANDAS, POLARS, MATPLOTLIB, HDRHISTOGRAM = "pandas>=2.1", "polars>=1.0", "matplotlib>=3.8", "hdrhistogram>=0.10"
 
 
 def metadata(package):
@@ -36,6 +36,8 @@ def metadata(package):
         f"Requires-Dist: {POLARS}; extra == 'polars'",
         "Provides-Extra: figures",
         f"Requires-Dist: {MATPLOTLIB}; extra == 'figures'",
+        "Provides-Extra: intervals",
+        f"Requires-Dist: {HDRHISTOGRAM}; extra == 'intervals'",
         "Description-Content-Type: text/markdown",
     ]
     return "\n".join(lines) + "\n\n" + (REPOSITORY / "README.md").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ time. They are given out in the order in which series are drawn.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
@@ -102,6 +103,7 @@ def medians(table, x, lines, title, subtitle="", y="p50", low="p10", high="p90",
             x_words=None, panel_words=str):
     """Medians over `x` with bars from `low` to `high`: a line for each value of the column `lines`, a panel for each of
     the column `panel`."""
+    table = _in_floats(table)
     panels = [(None, table)] if panel is None else list(table.groupby(panel, sort=True))
     figure, grid = plt.subplots(1, len(panels), figsize=(max(7, 3.7 * len(panels)), 4.3), sharey=True, squeeze=False)
     names = list(dict.fromkeys(table[lines]))
@@ -141,6 +143,7 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
     Where a pair of settings has no value there is a hole, and the panel's title counts them. A panel that has no face
     is left out and named in the subtitle; without any panel there is no figure.
     """
+    table = _in_floats(table)
     panels = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
     shown, flat = [], []
     for name, part in panels:
@@ -279,6 +282,12 @@ def _without_samples(name, absent, missing):
     return f"{name}: no samples{_and_absent(absent, missing)}"
 
 
+def _in_floats(table):
+    """The table with floats and NaN in place of `Int64` and `NA`, which NumPy and matplotlib do not take."""
+    nullable = [name for name in table if isinstance(table[name].dtype, (pd.Int64Dtype, pd.Float64Dtype))]
+    return table.astype({name: float for name in nullable})
+
+
 def _weighted(samples):
     """Values, how often each is there, and how many have no value."""
     if isinstance(samples, Distribution):
@@ -286,7 +295,7 @@ def _weighted(samples):
     if isinstance(samples, tuple):
         values, counts = (np.asarray(part) for part in samples)
         return values[counts > 0], counts[counts > 0], 0
-    values = np.asarray(samples, dtype=float)
+    values = samples.to_numpy(dtype=float, na_value=np.nan) if isinstance(samples, pd.Series) else np.asarray(samples, dtype=float)
     there = values[np.isfinite(values)]
     return there, np.ones(len(there), dtype=np.int64), len(values) - len(there)
 

@@ -17,27 +17,45 @@ class ResultsError(Exception):
 
 
 def table(path, columns=None, fields=None):
-    """A CSV file; with `columns`, only those, in this order; with `fields` of datapackage.json, texts stay texts.
+    """A CSV file; with `columns`, only those, in this order; with `fields` of datapackage.json, columns have its types.
+
+    Only an empty cell is NaN: `NA` and `null` are texts. A whole number stays exact: a column of them with empty cells
+    is `Int64`, by the types of `fields`; without `fields` it is `float64`, which is exact to 2**53.
 
     A last row that was not written to its end is an error; of an incomplete run it is left out, with a warning.
     """
     path = Path(path)
     try:
         check_text(path)
-        source = path
+        text = None
         if _is_cut(path):
             if not any((folder / MARK).exists() for folder in path.parents[:2]):
                 raise ResultsError(f"{path}: its last row is cut off; copy the file again from where it was measured")
             text = path.read_bytes()
-            source = io.BytesIO(text[: text.rfind(b"\n") + 1])
+            text = text[: text.rfind(b"\n") + 1]
             warnings.warn(f"{path}: its last row is cut off and left out, the run is incomplete", stacklevel=2)
-        texts = {name: str for name, field in (fields or {}).items() if field["type"] == "string"}
-        read = pd.read_csv(source, usecols=columns, encoding="utf-8-sig", dtype=texts)
+        read = _typed(lambda: path if text is None else io.BytesIO(text), columns, fields or {})
     except FileNotFoundError:
         raise ResultsError(missing(path)) from None
-    except (ValueError, pd.errors.ParserError) as error:
+    except (TypeError, ValueError, pd.errors.ParserError) as error:
         raise ResultsError(f"{path}: {error}") from error
     return read if columns is None else read[list(columns)]
+
+
+TYPES = {"string": str, "number": float}
+
+
+def _typed(source, columns, fields):
+    """The file that `source` opens, with the types of its fields as far as they are known."""
+    options = {"encoding": "utf-8-sig", "keep_default_na": False, "na_values": [""]}
+    types = {name: TYPES[field["type"]] for name, field in fields.items() if field["type"] in TYPES}
+    read = pd.read_csv(source(), usecols=columns, dtype=types, **options)
+    # Integers with empty cells are float64 now. Only these are read again, as reading Int64 takes far longer.
+    rounded = [name for name in read if fields.get(name, {}).get("type") == "integer" and read[name].dtype.kind not in "iu"]
+    if rounded:
+        exact = pd.read_csv(source(), usecols=rounded, dtype="Int64", **options)
+        read = read.assign(**{name: exact[name] for name in rounded})
+    return read
 
 
 def document(path):

@@ -28,6 +28,10 @@ def to_polars(frame, fields):
 
     def series(name):
         kind, column = types.get(fields[name]["type"], polars.String), frame[name]
+        if isinstance(column.dtype, pd.Int64Dtype):
+            # Not by way of floats, which round.
+            whole = polars.Series(name, column.to_numpy(dtype="int64", na_value=0))
+            return whole.set(polars.Series(column.isna().to_numpy()), None)
         if column.dtype.kind in "iufb":
             return polars.Series(name, column.to_numpy(), nan_to_null=True).cast(kind)
         return polars.Series(name, [None if pd.isna(cell) else cell for cell in column], dtype=kind)

@@ -18,7 +18,10 @@ def intervals(path, percents=(50, 99, 99.9)):
 
     It takes the package hdrhistogram. A round that is not whole is an error.
     """
-    from hdrh.histogram import HdrHistogram
+    try:
+        from hdrh.histogram import HdrHistogram
+    except ImportError:
+        raise ResultsError("hdrhistogram is not installed; install it with `pip install hdrhistogram`") from None
 
     path, rows, heads = Path(path), [], {}
     try:

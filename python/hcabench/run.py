@@ -55,7 +55,8 @@ class Run:
 
         `name` is `summary.csv`, `runs.csv`, `left_out.csv` or the file of a point, such as `POINT/messages.csv`.
         `messages.csv` alone is that of all points, one after another, with the column `point` first. An empty cell is
-        NaN in pandas, null in polars. `columns` are those to read, all by default.
+        NaN in pandas (`pd.NA` in a column of integers, which is `Int64` then), null in polars. `columns` are those to
+        read, all by default.
         """
         if frames not in FRAMES:
             raise ValueError(f"frames: '{frames}' is not allowed, must be {' or '.join(FRAMES)}")
@@ -192,7 +193,7 @@ def load(path, benchmark=None):
         settings=settings,
         fields=fields,
         incomplete=mark.read_text().strip() if mark.exists() else None,
-        left_out=table(left_out) if left_out.exists() else pd.DataFrame(),
+        left_out=table(left_out, fields=fields.get(left_out.name)) if left_out.exists() else pd.DataFrame(),
         findings=_findings(findings) if findings.exists() else None,
     )
 
@@ -221,8 +222,8 @@ def _findings(path):
 
 def _described(path, fields):
     """A CSV file, which must have the columns that the package describes, in their order."""
-    read = table(path)
-    wanted = list(fields.get(path.name, []))
+    described = fields.get(path.name, {})
+    read, wanted = table(path, fields=described), list(described)
     if list(read.columns) != wanted:
         strange = sorted(set(read.columns) ^ set(wanted))
         raise ResultsError(f"{path}: its columns are not those that datapackage.json describes: {strange or 'another order'}")

@@ -1,5 +1,7 @@
 """The recipe of hcabench for Spack. It names no source: `spack develop` names the checkout (docs/install.md)."""
 
+import os
+
 from spack.package import Executable, depends_on, license, on_package_attributes, run_after, variant, version
 
 try:
@@ -37,8 +39,9 @@ class Hcabench(CargoPackage):
     def setup_run_environment(self, env):
         for name in ("rdma-core", "libzmq"):
             if name in self.spec:
-                env.prepend_path("LD_LIBRARY_PATH", self.spec[name].prefix.lib)
-                env.prepend_path("LD_LIBRARY_PATH", self.spec[name].prefix.lib64)
+                prefix = self.spec[name].prefix
+                for folder in filter(os.path.isdir, (prefix.lib, prefix.lib64)):
+                    env.prepend_path("LD_LIBRARY_PATH", folder)
 
     def check(self):
         """Nothing: the tests of hcabench measure, and take an idle machine."""
