@@ -199,7 +199,24 @@ class Folders(unittest.TestCase):
         _, again, _ = results.exchanged(point)
         self.assertEqual((again.again.sum(), again.strange.sum()), (1, 1))
         known = again[~again.again & ~again.strange].sort_values("seq")
-        self.assertEqual(list(known.step), list(arrived.sort_values("seq").step))
+        for column in ("step", "t_intended_ns", "t_noted_ns", "t_received_ns"):
+            self.assertEqual(known[column].tolist(), arrived.sort_values("seq")[column].tolist(), column)
+        self.assertTrue((known.t_sent_ns == known.t_noted_ns).all())
+
+    def test_times_of_steps_beside_one_that_was_not_sent_are_exact(self):
+        copy = self.copy("node")
+        point = next(results.load(copy, "node").summary.itertuples())
+        whole, _, _ = results.exchanged(point)
+        head, *rows = (point.folder / "in.csv").read_text().splitlines()
+        cells = rows[-1].split(",")
+        cells[head.split(",").index("seq")] = cells[head.split(",").index("t_sent_ns")] = ""
+        (point.folder / "in.csv").write_text("\n".join([head, *rows[:-1], ",".join(cells)]) + "\n")
+        sent, arrived, _ = results.exchanged(point)
+        self.assertEqual(sent.t_sent_ns.tolist()[:-1], whole.t_sent_ns.tolist()[:-1])
+        self.assertTrue(pd.isna(sent.t_sent_ns.iloc[-1]))
+        known = arrived[~arrived.strange]
+        self.assertEqual((len(known), len(arrived)), (len(rows) - 1, len(rows)))
+        self.assertTrue((known.t_sent_ns == known.t_noted_ns).all())
 
     def test_what_varies_is_told_from_what_does_not(self):
         run = results.load(SAMPLE / "hca", "hca")

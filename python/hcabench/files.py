@@ -68,6 +68,15 @@ def document(path):
         raise ResultsError(f"{path}: not JSON, or not all of it: {error}") from error
 
 
+def described(path):
+    """The columns of each CSV file of a run by name, by the path of the file, as the datapackage.json of its folder has them."""
+    return {
+        resource["path"]: {column["name"]: column for column in resource["schema"]["fields"]}
+        for resource in document(path / "datapackage.json")["resources"]
+        if "schema" in resource
+    }
+
+
 PACKED = {b"\x1f\x8b": ("gzip", "gunzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd", ".zst"), b"\xfd7zXZ": ("xz", "unxz", ".xz")}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .files import MARK, ResultsError, document, table
+from .files import MARK, ResultsError, described, document, table
 from .frames import FRAMES, to_polars, units_of, with_units
 from .words import in_words
 
@@ -165,12 +165,7 @@ def load(path, benchmark=None):
     if benchmark not in (None, found):
         raise ResultsError(f"{path}: results of the benchmark {found}, not {benchmark}; open {found}.ipynb for them")
     mark = path / MARK
-    package = document(path / "datapackage.json")
-    fields = {
-        resource["path"]: {column["name"]: column for column in resource["schema"]["fields"]}
-        for resource in package["resources"]
-        if "schema" in resource
-    }
+    fields = described(path)
     if "summary.csv" not in fields:
         raise ResultsError(f"{path / 'datapackage.json'}: it does not describe summary.csv")
     summary = _described(path / "summary.csv", fields)
