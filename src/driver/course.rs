@@ -619,15 +619,16 @@ impl SweepRun {
         let document = self
             .run
             .document(failure.as_deref(), status, self.rounds_done());
-        let lines_missing = (self.lines.take())
-            .and_then(|lines| streamed::end(
-                    lines,
-                    &summary,
-                    &self.streamed,
-                    &document,
-                    &found,
-                    &self.found_rates,
-                ));
+        let lines_missing = (self.lines.take()).and_then(|lines| {
+            streamed::end(
+                lines,
+                &summary,
+                &self.streamed,
+                &document,
+                &found,
+                &self.found_rates,
+            )
+        });
         let report = Report {
             folder: self.run.folder.path().to_path_buf(),
             summary,

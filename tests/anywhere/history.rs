@@ -59,6 +59,13 @@ fn runs(folder: &Path, has_step: bool) {
         let microcode = if day >= 9 { "0x11" } else { "0x10" };
         let mut recorded = recorded(day, &machine(kernel, microcode));
         recorded["label"] = json!(if is_after { "after" } else { "before" });
+        let (firmware, version) = match is_after {
+            true => ("16.35.4030", "24.10-1.1.4"),
+            false => ("16.35.2000", "23.10-0.5.5"),
+        };
+        let driver = json!({ "module": "mlx5_core", "version": version });
+        let device = json!({ "name": "mlx5_0", "firmware": firmware, "driver": driver });
+        recorded["obtained"]["devices"] = json!({ "sender": { "device": device } });
         let median = if is_after { 2100.0 } else { 2000.0 };
         let points = [
             point("8", &mut noise, [median, 9000.0]),
@@ -102,7 +109,8 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
         "median latency of hca, ",
         "8 B, node1 +",
         "from runs/18 on (2026-01-18 02:00)",
-        "label before -> after; kernel 6.1.0-25 -> 6.1.0-26",
+        "label before -> after; kernel 6.1.0-25 -> 6.1.0-26; firmware of the sender's adapter 16.35.2000 -> 16.35.4030;",
+        "driver version of the sender's adapter 23.10-0.5.5 -> 24.10-1.1.4",
         "changes:",
         "what changed then:",
         "p < 0.001",
@@ -134,7 +142,9 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
         .iter()
         .map(|it| it["what"].as_str().unwrap())
         .collect();
-    assert_eq!(causes, ["label", "kernel"]);
+    let of_adapter =
+        ["firmware", "driver version"].map(|it| format!("{it} of the sender's adapter"));
+    assert_eq!(causes, ["label", "kernel", &of_adapter[0], &of_adapter[1]]);
     for (size, figure) in [
         ("8", "latency.p99"),
         ("64", "latency.p50"),
