@@ -141,12 +141,15 @@ fn options(run: &Run) -> BTreeMap<String, String> {
 }
 
 fn add(causes: &mut Vec<Cause>, what: &str, before: String, after: String) {
-    if before != after {
-        causes.push(Cause {
-            what: what.to_owned(),
-            before,
-            after,
-        });
+    let what = what.to_owned();
+    let cause = Cause {
+        what,
+        before,
+        after,
+    };
+    // A fact may stand with the run and with its points.
+    if cause.before != cause.after && !causes.contains(&cause) {
+        causes.push(cause);
     }
 }
 

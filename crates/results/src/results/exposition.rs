@@ -72,7 +72,7 @@ impl Gauge {
     /// The gauge of a column of that name.
     pub fn of(column: &str) -> Self {
         let (stem, unit) = split_unit(column);
-        // A division by a power of ten gives the digits of the column, a product others.
+        // A division by a power of ten gives the digits of a whole number, a product others.
         let (end, value_of): (&str, fn(f64) -> f64) = match unit {
             "B" => ("_bytes", |it| it),
             "ns" => ("_seconds", |it| it / 1e9),
@@ -122,19 +122,19 @@ mod tests {
     #[test]
     fn a_column_is_a_gauge_in_base_units() {
         for (column, metric, value) in [
-            ("latency_p50_ns", "latency_p50_seconds", 12.3457e-6),
-            ("latency_p50_low_ns", "latency_p50_low_seconds", 12.3457e-6),
-            ("size_bytes", "size_bytes", 12_345.7),
-            ("rate_per_s", "rate_per_second", 12_345.7),
-            ("read_bytes_per_s", "read_bytes_per_second", 12_345.7),
-            ("read_mb_s", "read_bytes_per_second", 12_345.7e6),
-            ("busy_percent", "busy_ratio", 123.457),
-            ("tsc_khz", "tsc_hertz", 12_345.7e3),
-            ("messages_lost", "messages_lost", 12_345.7),
+            ("latency_p50_ns", "latency_p50_seconds", 12.345e-6),
+            ("latency_p50_low_ns", "latency_p50_low_seconds", 12.345e-6),
+            ("size_bytes", "size_bytes", 12_345.0),
+            ("rate_per_s", "rate_per_second", 12_345.0),
+            ("read_bytes_per_s", "read_bytes_per_second", 12_345.0),
+            ("read_mb_s", "read_bytes_per_second", 12_345e6),
+            ("busy_percent", "busy_ratio", 123.45),
+            ("tsc_khz", "tsc_hertz", 12_345e3),
+            ("messages_lost", "messages_lost", 12_345.0),
         ] {
             let gauge = Gauge::of(column);
             assert_eq!(
-                (gauge.metric.as_str(), (gauge.value_of)(12_345.7)),
+                (gauge.metric.as_str(), (gauge.value_of)(12_345.0)),
                 (metric, value)
             );
         }
