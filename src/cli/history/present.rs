@@ -98,20 +98,23 @@ pub(super) fn answer(history: &History) -> Vec<String> {
             format!("a change in the first or last {unseen} runs of a figure cannot be shown yet");
         lines.push(labelled("note", &text));
     }
-    let doubts: [(fn(&StoredRun) -> bool, &str, &str); 2] = [
+    let of = |is_doubtful: fn(&StoredRun) -> bool| {
+        let doubtful = history.runs.iter().filter(|run| is_doubtful(run));
+        doubtful.count()
+    };
+    let doubts = [
         (
-            |run| !run.is_complete,
+            of(|run| !run.is_complete),
             "not measured to the end",
             "their whole rounds count",
         ),
         (
-            |run| run.is_invalid,
+            of(|run| run.is_invalid),
             "not usable by their findings",
             "they count all the same; `hcabench show` lists the findings",
         ),
     ];
-    for (is_doubtful, what, and) in doubts {
-        let doubtful = history.runs.iter().filter(|run| is_doubtful(run)).count();
+    for (doubtful, what, and) in doubts {
         if doubtful > 0 {
             let text = format!("{what}: {doubtful} of {runs} runs; {and}");
             lines.push(labelled("note", &text));
