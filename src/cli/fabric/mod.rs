@@ -280,7 +280,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     #[cfg(not(feature = "rdma"))]
     {
         let _ = (config, secret);
-        anyhow::bail!("{}", super::WITHOUT_RDMA)
+        Err(UsageError(super::WITHOUT_RDMA.to_owned()).into())
     }
 }
 
