@@ -193,6 +193,14 @@ tests_in_machine() {
     ended_well "$log"
 }
 
+# write_sums FOLDER: writes the sums of the files in that folder to SHA256SUMS there.
+write_sums() {
+    local sums
+    sums=$(cd -- "$1" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\0' | LC_ALL=C sort -z |
+        xargs -0 sha256sum --) || fail "the sums of the files in $1 could not be computed"
+    printf '%s\n' "$sums" >"$1/SHA256SUMS"
+}
+
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"
@@ -204,6 +212,20 @@ take_lock() {
 # is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and
 # holds all that its content depends on.
 is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
+
+# python_environment FOLDER REQUIREMENTS: makes a Python environment there, with the packages of that file at its
+# versions and hashes, if it is not there. One works only where it was made and with the Python that made it.
+python_environment() {
+    local python=$1 requirements=$2 stamp
+    stamp="$python $(/usr/bin/python3 --version) $(sha256sum <"$requirements")"
+    ! is_complete "$python" "$stamp" || return 0
+    say "installing Python's packages"
+    rm -rf -- "$python"
+    /usr/bin/python3 -m venv "$python" || fail "python3 could not make an environment in $python"
+    "$python/bin/pip" install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+        -r "$requirements" || fail "pip could not install $requirements"
+    printf '%s\n' "$stamp" >"$python/complete"
+}
 
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that
 # only when it fails.

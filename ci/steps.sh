@@ -133,20 +133,29 @@ write_passed() {
         LC_ALL=C sort -k 5 -o "$passed" "$step_logs/passed"
 }
 
+# inputs_of_step TITLE PATH... -- COMMAND...: one word that changes with the inputs, the title and the command.
+inputs_of_step() {
+    local label=$1 inputs depends=()
+    shift
+    while [[ $1 != -- ]]; do depends+=("$1") && shift; done
+    shift
+    inputs=$(inputs_of "${depends[@]}") || return 1
+    printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1
+}
+
 # unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed with the same inputs and command. The caller
 # has set tree to inputs_of . before anything was built: what changed since was not tested. Where the inputs cannot be
 # determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
-    local label=$1 inputs depends=() began=$SECONDS before pattern
+    local label=$1 inputs began=$SECONDS before
+    inputs=$(inputs_of_step "$@") || inputs=''
+    while [[ $1 != -- ]]; do shift; done
     shift
-    while [[ $1 != -- ]]; do depends+=("$1") && shift; done
-    shift
-    if ! inputs=$(inputs_of "${depends[@]}"); then
+    if [[ -z $inputs ]]; then
         step "$label" "$@"
         say "'$label' is not recorded as passed, because its inputs could not be read: it runs again next time"
         return
     fi
-    inputs=$(printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1)
     if [[ -z ${HCABENCH_TEST_ALL-} ]] && before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null); then
         read -r _ before _ <<<"$before"
         title "$label: passed on $before with the same inputs"
@@ -156,15 +165,26 @@ unless_passed() {
     # If it fails now, what it passed with before is no record.
     ! grep -q "^$inputs " "$passed" 2>/dev/null || write_passed "^$inputs " || fail "$passed cannot be written"
     step "$label" "$@"
+    record_passed "$label" "$inputs" $((SECONDS - began))
+}
+
+# part_passed TITLE PATH... -- COMMAND...: records that a step has passed all of which the step before has run.
+part_passed() {
+    local inputs
+    if inputs=$(inputs_of_step "$@"); then record_passed "$1" "$inputs" 0; fi
+}
+
+# record_passed TITLE INPUTS SECONDS
+record_passed() {
+    local pattern
     if [[ -z ${tree-} || $(inputs_of .) != "$tree" ]]; then
-        say "'$label' is not recorded as passed, because files changed during the run: it runs again next time"
+        say "'$1' is not recorded as passed, because files changed during the run: it runs again next time"
         return
     fi
     # shellcheck disable=SC2001 # a class of characters
-    pattern=$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$label")
-    write_passed "^[^ ]+ [^ ]+ +[0-9]+ s  $pattern\$" \
-        "$inputs $(date -u +%F) $(printf '%4d' $((SECONDS - began))) s  $label" ||
-        say "that '$label' passed could not be recorded: it runs again next time"
+    pattern=$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$1")
+    write_passed "^[^ ]+ [^ ]+ +[0-9]+ s  $pattern\$" "$2 $(date -u +%F) $(printf '%4d' "$3") s  $1" ||
+        say "that '$1' passed could not be recorded: it runs again next time"
 }
 
 # The state of the repository that a run of all can be recorded for; nothing where it is not that of a commit.

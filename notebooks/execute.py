@@ -22,6 +22,8 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 
 HERE = Path(__file__).resolve().parent
 VARIABLE = "HCABENCH_RESULTS"
+# The module hcabench of this repository, whether or not a package of it is installed.
+MODULE = HERE.parent / "python"
 
 
 class PrivateKernel(AsyncKernelManager):
@@ -39,6 +41,7 @@ def main():
     if not path.is_file():
         sys.exit(f"{arguments.notebook}: there is no such notebook")
     os.environ.pop(VARIABLE, None)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(MODULE), os.environ.get("PYTHONPATH")]))
     if arguments.results:
         # The kernel runs in the notebook's folder.
         os.environ[VARIABLE] = str(arguments.results.resolve())

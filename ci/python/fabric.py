@@ -2,7 +2,7 @@
 """Usage: ci/python/fabric.py COMMAND FOLDER...
 
 Judges results of `hcabench fabric` and of two hosts for ci/fabric; exit code 1 if they are not as described:
-  named FOLDER [RANK DIRECTION]  this node is the first and slow in that direction, and no other is named
+  named FOLDER [RANK DIRECTION...]  this node is the first and slow in one of these directions, and no other is named
   there FOLDER [RANK]            all pairs of four ranks are whole; or all but those of a rank, which are left out
   kept BEFORE AFTER              of two runs.csv: what was whole before was not measured again
   hosts FOLDER                   two kernels, by the boot ids of fabric.json or settings.json
@@ -16,13 +16,14 @@ from pathlib import Path
 import results
 
 
-def named(folder, *expected):
+def named(folder, rank=None, *directions):
     """Whether the delayed node, and no other, is named."""
     nodes = results.rows(folder / "nodes.csv")
     slow = [[node["rank"], node["direction"]] for node in nodes if node["verdict"] == "slow"]
     first = max(nodes, key=lambda node: float(node["score"] or 0))
-    print(f"{folder.name}: expected {list(expected) or 'nobody'}, slow {slow}, first {first['rank']}", flush=True)
-    return slow == ([list(expected)] if expected else []) and (not expected or first["rank"] == expected[0])
+    expected = [[rank, direction] for direction in directions]
+    print(f"{folder.name}: expected {expected or 'nobody'}, slow {slow}, first {first['rank']}", flush=True)
+    return len(slow) == 1 and slow[0] in expected and first["rank"] == rank if expected else not slow
 
 
 def there(folder, *dead):

@@ -358,6 +358,7 @@ mod tests {
             adapter_guid: None,
             transport: Transport::InfiniBand,
             firmware: firmware.to_owned(),
+            driver: None,
             vendor: (0, 0),
             numa_node: Some(0),
             pci_address: None,

@@ -15,6 +15,7 @@ mod hca;
 mod health;
 mod history;
 mod host;
+mod intervals;
 mod list;
 mod memory;
 mod node;
@@ -332,9 +333,10 @@ fn run_devices(arguments: &DevicesArguments) -> anyhow::Result<u8> {
 
 #[cfg(not(feature = "rdma"))]
 fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
-    anyhow::bail!("{WITHOUT_RDMA}")
+    Err(UsageError(WITHOUT_RDMA.to_owned()).into())
 }
 
 /// The error where verbs are needed and were left out of the build.
 #[cfg(not(feature = "rdma"))]
-const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";
+const WITHOUT_RDMA: &str = "RDMA devices are not available: this hcabench is built without the feature rdma\n  fix: install a \
+     package (.deb, .rpm or .whl), or build with libibverbs and librdmacm: cargo build --release";

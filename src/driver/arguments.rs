@@ -1,10 +1,12 @@
 //! The options of a sweep, which every benchmark has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use nix::unistd::{AccessFlags, access};
 
+use super::line_stream::{LineStream, STANDARD_OUTPUT};
 use crate::arguments::UsageError;
 use crate::arguments::conditions::{Conditions, conditions};
 use crate::arguments::values::{count, duration, seed};
@@ -49,9 +51,68 @@ pub(crate) struct SweepArguments {
     #[arg(long, value_name = "TEXT", value_parser = label, help_heading = "Sweep")]
     pub label: Option<String>,
 
+    /// What is written for other programs.
+    #[command(flatten)]
+    pub exports: ExportArguments,
+
     /// Stop after this many rounds, as if interrupted, with exit code 0
     #[arg(long, value_name = "N", value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), hide = true)]
     pub until_round: Option<u32>,
+}
+
+/// What a sweep writes for other programs beside its folder.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ExportArguments {
+    /// Write the run to FILE as it happens, an object of JSON a line: a new file, a pipe, or - for standard output in
+    /// place of the tables
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json_lines: Option<PathBuf>,
+
+    /// Write the figures to FILE at the end, as OpenMetrics, for the textfile collector of Prometheus' node exporter and
+    /// other programs
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub prometheus: Option<PathBuf>,
+}
+
+impl ExportArguments {
+    /// Whether the lines take the place of the tables.
+    pub(crate) fn has_standard_output(&self) -> bool {
+        let standard_output = Path::new(STANDARD_OUTPUT);
+        (self.json_lines.as_deref()).is_some_and(|path| path == standard_output)
+    }
+
+    /// Opens what is written as the run goes on, and refuses what could not be written at its end.
+    ///
+    /// # Errors
+    /// When a file exists that is not replaced, or its folder is missing.
+    pub(crate) fn open(&self, has_json: bool) -> Result<Option<LineStream>, UsageError> {
+        if self.has_standard_output() && has_json {
+            return Err(UsageError(
+                "--json-lines -: --json writes to standard output as well; leave one of them out"
+                    .to_owned(),
+            ));
+        }
+        if let Some(path) = &self.prometheus {
+            let shown = path.display();
+            let refused = |reason: &str| UsageError(format!("--prometheus {shown}: {reason}"));
+            // Of a name without a folder it is empty.
+            let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+            if folder.is_some_and(|it| !it.is_dir()) {
+                return Err(refused("its folder does not exist; make it first"));
+            }
+            if path.is_dir() || path == Path::new(STANDARD_OUTPUT) {
+                return Err(refused("name a file, which is replaced in one step"));
+            }
+            let folder = folder.unwrap_or(Path::new("."));
+            access(folder, AccessFlags::W_OK | AccessFlags::X_OK)
+                .map_err(|error| refused(&format!("its folder cannot be written to: {error}")))?;
+        }
+        let open = |path: &PathBuf| {
+            let refused = |reason| UsageError(format!("--json-lines {}: {reason}", path.display()));
+            LineStream::open(path).map_err(refused)
+        };
+        self.json_lines.as_ref().map(open).transpose()
+    }
 }
 
 /// The environment variable of a label.

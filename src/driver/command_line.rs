@@ -14,8 +14,9 @@ use crate::results::text::printable;
 use crate::results::{durable, json};
 
 /// Options that belong to one call and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 14] = [
+const OF_ONE_RUN: [(&str, bool); 15] = [
     ("out", true),
+    ("json-lines", true),
     ("label", true),
     ("force", false),
     ("resume", true),
@@ -33,8 +34,10 @@ const OF_ONE_RUN: [(&str, bool); 14] = [
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may accompany
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 17] = [
+const BESIDE_RESUME: [(&str, bool); 19] = [
     ("resume", true),
+    ("json-lines", true),
+    ("prometheus", true),
     ("quiet", false),
     ("json", false),
     ("brief", false),
@@ -53,10 +56,9 @@ const BESIDE_RESUME: [(&str, bool); 17] = [
     ("without-secret", false),
 ];
 /// Options of a fabric that set how it is judged and how long it may take.
-const OF_JUDGEMENT: [&str; 7] = [
+const OF_JUDGEMENT: [&str; 6] = [
     "fail-above",
     "max-outliers",
-    "prometheus",
     "pair-timeout",
     "baseline",
     "rules",
@@ -335,7 +337,7 @@ pub(crate) fn arguments_of(
     let mut found = Vec::new();
     for (key, value) in table {
         let known = option_of(options, key)
-            .filter(|_| !is_of_one_run(key) || ["out", "label"].contains(&&**key));
+            .filter(|_| !is_of_one_run(key) || ["out", "label", "json-lines"].contains(&&**key));
         let known =
             known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
         // Of an option that may be repeated, each time that it is given.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::arguments::SweepArguments;
 use super::earlier::{EarlierRun, measure_again, planned};
 use super::ending::Ending;
+use super::line_stream::LineStream;
 use super::row::{Row, Run, name_in, status_of};
 use super::search::Searches;
 use super::shown::Report;
@@ -63,6 +64,10 @@ pub(crate) struct SweepRun {
     progress: Progress,
     /// Whether findings are shown as they come.
     pub verbose: bool,
+    /// Where the run goes as it happens, for another program.
+    lines: Option<LineStream>,
+    /// The points whose rows of the summary were written there.
+    streamed: BTreeSet<String>,
 }
 
 impl SweepRun {
@@ -165,6 +170,8 @@ impl SweepRun {
             has_new: false,
             progress: Progress::new(steps),
             verbose: false,
+            lines: None,
+            streamed: BTreeSet::new(),
         }
     }
 
@@ -198,13 +205,17 @@ impl SweepRun {
         let mut kinds = Vec::new();
         for found in findings {
             let key = (point.map(str::to_owned), found.kind.clone());
-            let is_shown = self.warned.contains(&key) || found.severity == Severity::Advice;
-            if self.verbose && !is_shown {
+            if !self.warned.contains(&key) {
                 let mut one = Findings::default();
                 one.add(found.clone(), point, round);
-                let points = self.plan.names().count();
-                let lines = one.all().into_iter().map(|found| found.line(points));
-                lines.for_each(|line| self.progress.warn(&warning(&line)));
+                if let Some(lines) = &mut self.lines {
+                    lines.write("finding", json!({ "finding": one.all()[0] }));
+                }
+                if self.verbose && found.severity != Severity::Advice {
+                    let points = self.plan.names().count();
+                    let lines = one.all().into_iter().map(|found| found.line(points));
+                    lines.for_each(|line| self.progress.warn(&warning(&line)));
+                }
             }
             kinds.push(key);
             self.found.add(found, point, round);
@@ -424,6 +435,9 @@ impl SweepRun {
             let record = record.arranged(&schema.runs());
             headline = schema.headline.map(|column| record.number(column.name));
             self.file.append(&record)?;
+            if let Some(lines) = &mut self.lines {
+                lines.write("round", json!({ "row": record }));
+            }
             if let (Some(failure), true) = (&found.failure, found.ends_sweep) {
                 ends = Some(format!("{}: {failure}", row.planned.name));
             }
@@ -432,6 +446,7 @@ impl SweepRun {
                 first.extend(row.summary.clone());
             }
         }
+        self.stream_completed(point);
         match &mut self.summary {
             // What follows from all rows is in none that is appended.
             _ if schema.across.is_some() => {
@@ -600,13 +615,26 @@ impl SweepRun {
             Some((row.planned.name.clone(), told.details.clone()))
         });
         let points = names.len();
+        let summary = summary(schema, &self.rows);
+        let document = self
+            .run
+            .document(failure.as_deref(), status, self.rounds_done());
+        let lines_missing = (self.lines.take()).and_then(|lines| {
+            streamed::end(
+                lines,
+                &summary,
+                &self.streamed,
+                &document,
+                &found,
+                &self.found_rates,
+            )
+        });
         let report = Report {
             folder: self.run.folder.path().to_path_buf(),
-            summary: summary(schema, &self.rows),
+            summary,
             details: details.collect(),
-            document: self
-                .run
-                .document(failure.as_deref(), status, self.rounds_done()),
+            document,
+            lines_missing,
             runs: rows().flat_map(|row| row.runs.clone()).collect(),
             left_out: self.plan.left_out,
             told: self.told,
@@ -644,5 +672,6 @@ fn without_numbers(text: &str) -> String {
         .collect()
 }
 
+mod streamed;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 
 use crate::results::{ReportError, ResultsFolder};
+use crate::terminal::output::{say, warning};
 
 /// The exit code of broken limits.
 const LIMIT_BROKEN: u8 = 3;
@@ -92,6 +93,9 @@ pub(crate) fn close(
         let _ = writeln!(io::stderr(), "hcabench: {line}");
     }
     if let Some(error) = error {
+        if let Err(other) = printed {
+            say(warning(&format!("{other:#}")));
+        }
         return Err(error);
     }
     printed?;

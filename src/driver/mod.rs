@@ -10,6 +10,8 @@
 //! | [`row`] | a row of the summary, and the files in its folder |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`shown`] | what is shown at the end |
+//! | [`line_stream`] | the run as it happens, for other programs |
+//! | [`metrics`] | the summary, for monitors |
 //! | [`dry_run`] | prints what would be measured |
 
 pub(crate) mod arguments;
@@ -18,6 +20,8 @@ pub(crate) mod course;
 pub(crate) mod dry_run;
 pub(crate) mod earlier;
 pub(crate) mod ending;
+pub(crate) mod line_stream;
+mod metrics;
 pub(crate) mod row;
 pub(crate) mod search;
 pub(crate) mod shown;
@@ -28,6 +32,7 @@ pub(crate) use shown::{Shown, View};
 use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use self::arguments::SweepArguments;
@@ -48,7 +53,9 @@ use crate::results::finding::Findings;
 use crate::results::schema::{FIND_RATE, INCOMPLETE};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
-use crate::terminal::output::{OutputArguments, cannot_resume, labelled, print_as, terminal_width};
+use crate::terminal::output::{
+    OutputArguments, cannot_resume, labelled, print_as, say, terminal_width, warning,
+};
 
 /// Rounds of a sweep that has a budget and no number of rounds.
 const AS_MANY_AS_FIT: u32 = u32::MAX;
@@ -151,6 +158,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
             None
         }
     };
+    let lines = sweep.exports.open(output.json)?;
     // Before any thread is pinned.
     let busy = benchmark.busy_cpus();
     let needs = busy.map_or(request.needs, |busy| request.needs.with_busy(busy));
@@ -226,6 +234,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         course.search(searches);
     }
     course.verbose = output.verbose && !output.quiet;
+    if let Some(lines) = lines {
+        course.stream(lines);
+    }
     course.find(None, None, ready.findings.into_iter().chain(of_machine));
     course.write_found()?;
     let assignment = request.assignment.of_round(&*benchmark);
@@ -233,8 +244,22 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let outcome = course.measure(benchmark, &start, sweep);
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
+    let exports = &sweep.exports;
     close(folder, outcome, output.quiet, None, &broken_limits, || {
-        report.print(&request.view, output, order)
+        if let Some(missing) = &report.lines_missing {
+            say(warning(missing));
+        }
+        let are_missing = report.lines_missing.is_some();
+        let exported = exports.prometheus.as_ref().map_or(Ok(()), |path| {
+            metrics::write(path, schema, &report)
+                .with_context(|| format!("--prometheus {}", path.display()))
+        });
+        if !exports.has_standard_output() {
+            report.print(&request.view, output, order)?;
+        }
+        exported?;
+        anyhow::ensure!(!are_missing, "the lines of --json-lines are not all there");
+        Ok(())
     })
 }
 

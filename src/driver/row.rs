@@ -10,7 +10,8 @@ use crate::results::document::{self, Document};
 use crate::results::folder::{SETTINGS, is_incomplete};
 use crate::results::schema::{self, Schema};
 use crate::results::{
-    PointFolder, Record, ReportError, ResultsFolder, SampleWriter, hgrm, json as json_file, runs,
+    PointFolder, Record, ReportError, ResultsFolder, SampleWriter, hgrm, hlog, json as json_file,
+    runs,
 };
 use crate::rig::benchmark::{PlannedRow, RowOutcome};
 use crate::stats::LatencyHistogram;
@@ -156,6 +157,11 @@ impl Row {
                 SampleWriter::keep_rounds(&path, file, |round| self.done.contains(&round))?;
             }
         }
+        if run.resumed {
+            for log in interval_logs(folder.path())? {
+                hlog::keep_rounds(&folder.file(&log)?, |round| self.done.contains(&round))?;
+            }
+        }
         let kept = folder.file(HISTOGRAMS)?;
         if run.resumed && self.done.is_empty() {
             // It may not be there. What is in it would count for rounds that are measured again.
@@ -192,17 +198,24 @@ impl Row {
         run: &Run,
         round: u32,
         record: Record,
-        found: RowOutcome,
+        mut found: RowOutcome,
         is_whole: bool,
         goes_on: bool,
     ) -> Result<(), ReportError> {
         self.take(run.schema, [record]);
+        // They are large, and of no use once they are on disk.
+        let histograms = std::mem::take(&mut found.histograms);
+        let logs = std::mem::take(&mut found.interval_logs);
         // A round that failed is measured again by --resume, and would count twice.
         if is_whole || run.has_one_round() {
             self.distributions.rounds.insert(round);
-            for (file, histogram) in &found.histograms {
+            for (file, histogram) in &histograms {
                 let all = self.distributions.files.entry(file.clone()).or_default();
                 all.merge(histogram);
+            }
+            for log in &logs {
+                let folder = self.folder.as_ref().expect("its round began");
+                hlog::append(&folder.file(&log.file)?, &log.text)?;
             }
         }
         let has_failed = found.failure.is_some();
@@ -299,6 +312,20 @@ impl Row {
         }
         document.write(&folder.file(SETTINGS)?)
     }
+}
+
+/// The names of the interval logs in the folder of a row.
+fn interval_logs(folder: &Path) -> Result<Vec<String>, ReportError> {
+    let failed = |cause| ReportError::from_io("read", folder, cause);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let is_log = Path::new(&name)
+            .extension()
+            .is_some_and(|it| it == hlog::ENDING);
+        names.extend(name.into_string().ok().filter(|_| is_log));
+    }
+    Ok(names)
 }
 
 /// The status of what failed, or did not.

@@ -78,6 +78,8 @@ pub(crate) struct Report {
     pub findings: Option<Findings>,
     /// How many points it has, those without a row included.
     pub points: usize,
+    /// Why the lines for other programs are not all there.
+    pub lines_missing: Option<String>,
 }
 
 impl Report {
@@ -123,6 +125,7 @@ impl Report {
             found_rates: recorded["find_rate"].clone(),
             findings: Some(findings::of(run)),
             points: run.points.len(),
+            lines_missing: None,
             document,
         })
     }

@@ -60,7 +60,11 @@ pub(super) fn settings(
     }
     if percentile.is_empty() {
         percentile.push(MEDIAN);
-        percentile.extend((*figure == Figure::Load).then_some(99.0));
+        percentile.extend(match figure {
+            Figure::Load => &[99.0][..],
+            Figure::Time => &[99.0, 99.9],
+            _ => &[],
+        });
     }
     Ok(settings)
 }

@@ -37,7 +37,10 @@ impl Figure {
             Figure::Percentiles => {
                 "Latencies up to the highest percentiles, on a scale that spreads the tail"
             }
-            Figure::Time => "Samples over time; of a clock, its jumps by their cause",
+            Figure::Time => {
+                "Samples over time, or percentiles and the maximum by interval, where a run was long enough for .hlog \
+                 files; of a clock, its jumps by their cause"
+            }
             Figure::Load => {
                 "Latency under load: percentiles over the bytes that were delivered in the --background, with \
                  what was offered"

@@ -8,17 +8,28 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 pub(super) use super::figure::Figure;
-use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
+use super::figure::Figure::{
+    Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface, Time,
+};
 use crate::arguments::UsageError;
-use crate::arguments::values::count;
+use crate::arguments::values::{count, one};
 use crate::compare::figures::Kind;
 use crate::plot::palette::StyleNumber;
 use crate::plot::scale::ScaleKind;
 use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
 use crate::results::read::ReadError;
+use crate::rig::named::named;
 
 /// The percentile that is drawn where none is asked for.
 pub(super) const MEDIAN: f64 = 50.0;
+
+named! {
+    /// What `time` draws.
+    Shown {
+        Samples = "samples",
+        Intervals = "intervals",
+    }
+}
 
 /// Values by the names that they are set for.
 pub(super) type Values = BTreeMap<String, Vec<String>>;
@@ -46,8 +57,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
     pub metric: Vec<String>,
 
-    /// Draw this percentile of each point, as in p99 or p99.9; in median and load also several [default: p50; load:
-    /// p50,p99]
+    /// Draw this percentile of each point, as in p99 or p99.9; in median, load and time also several [default: p50; load:
+    /// p50,p99; time: p50,p99,p99.9]
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = percentile)]
     pub percentile: Vec<f64>,
 
@@ -55,6 +66,11 @@ pub(super) struct Settings {
     /// value is \,; round=2 draws the samples of that round; may be repeated
     #[arg(long, value_name = "SETTING=LIST", value_parser = choice)]
     pub only: Vec<(String, Vec<String>)>,
+
+    /// Draw samples, or percentiles by intervals of .hlog files [default: intervals where there are some; of jumps
+    /// samples]
+    #[arg(long, value_name = "WHAT", value_parser = one::<Shown>)]
+    pub show: Option<Shown>,
 
     /// Set the range of the values: LO..HI, in ns or with unit, as in 0..50us; auto: from the data
     #[arg(long, value_name = "RANGE", value_parser = range)]
@@ -246,7 +262,8 @@ impl Settings {
 /// Whether a setting has an effect in a figure.
 pub(super) fn goes_with(setting: &Arg, figure: Figure) -> bool {
     match setting.get_id().as_str() {
-        "percentile" => matches!(figure, Median | Surface | Load),
+        "percentile" => matches!(figure, Median | Surface | Load | Time),
+        "show" => figure == Time,
         // It draws all pairs.
         "only" => figure != Matrix,
         "bins" => figure == Histogram,

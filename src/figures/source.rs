@@ -1,5 +1,6 @@
 //! A point and a metric of it: what there is to draw.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::bench::presentation::{Metric, Presentation};
@@ -123,12 +124,19 @@ impl Source {
         }
     }
 
+    /// The file of its distributions by interval, if it is there.
+    pub(crate) fn interval_log(&self) -> Option<PathBuf> {
+        let path = self.point.file(&self.metric.interval_log());
+        path.exists().then_some(path)
+    }
+
     /// Whether none of the files that it may be drawn of is damaged.
     pub(crate) fn is_whole(&self, damaged: &[Arc<ReadError>]) -> bool {
         let samples = self.point.file(self.presentation.file.name);
         let distribution = self.point.file(&self.metric.distribution());
-        let mut damaged = damaged.iter();
-        damaged.all(|error| error.path != samples && error.path != distribution)
+        let log = self.point.file(&self.metric.interval_log());
+        let files = [samples, distribution, log];
+        damaged.iter().all(|error| !files.contains(&error.path))
     }
 
     /// The error of a source that has neither samples nor what could stand for them.

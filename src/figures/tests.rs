@@ -7,7 +7,8 @@ mod memory;
 use crate::testing::{Has as _, Refused as _, temporary};
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use clap::{Arg, Args as _, Command, FromArgMatches as _};
 
@@ -18,6 +19,7 @@ use crate::bench::presentation_of;
 use crate::made_up_run::fabric::{MadeFabric, fabric_run};
 use crate::made_up_run::{MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run};
 use crate::plot::svg;
+use crate::results::hlog::{self, LoggedRound, RoundLog};
 use crate::results::schema::Schema;
 
 /// The command line without a program around it.
@@ -51,6 +53,7 @@ fn value(id: &str, figure: Figure) -> (&'static str, String) {
     let load = figure == Figure::Load;
     let curves = figure == Figure::Curves;
     let matrix = figure == Figure::Matrix;
+    let time = figure == Figure::Time;
     let text = match id {
         "percentile" => "p90",
         "metric" if curves => "loaded",
@@ -65,6 +68,9 @@ fn value(id: &str, figure: Figure) -> (&'static str, String) {
         "only" => "service=rc",
         "range" => "1us..4us",
         "bins" => "20",
+        "show" => "samples",
+        "label" if time => "RC, p50=reliable",
+        "order" if time => "UC, p50",
         "x" if surface => "burst",
         "x" => "service",
         "y" => "size_bytes",
@@ -147,6 +153,24 @@ fn with_file(run: &[PathBuf], text: &str) {
     fs::write(run[0].join(FILE), text).unwrap();
 }
 
+/// Gives each point a log of its latency by interval.
+fn add_logs(run: &Path) {
+    let round = LoggedRound {
+        number: 0,
+        interval: Duration::from_secs(1),
+        zero: SystemTime::UNIX_EPOCH,
+    };
+    for (number, name) in ["rc-send-8B-burst16", "uc-send-8B-burst16"]
+        .into_iter()
+        .enumerate()
+    {
+        let sample = |at: u64| (at * 2_000_000, 1000 * (number as i64 + 1) + at as i64 % 700);
+        let samples = (0..3000).map(sample).collect();
+        let log = RoundLog::of("latency.hlog".to_owned(), samples, 0, &round).unwrap();
+        hlog::append(&run.join(name).join(&log.file), &log.text).unwrap();
+    }
+}
+
 /// All settings; the help of a figure hides those that have no effect in it.
 fn all_settings() -> Vec<Arg> {
     let command = Settings::command(Figure::Histogram);
@@ -183,6 +207,8 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let ground = [8, 16, 64].map(|size| [("rc", size, 16), ("rc", size, 32)]);
     let ground = run_of(&folder, "ground", ground.as_flattened(), 700);
     let distribution = vec![two[0].join("rc-send-8B-burst16/latency.hgrm")];
+    let divided = run_of(&folder, "divided", &TWO, 700);
+    add_logs(&divided[0]);
     let loads = loads_of(&folder, &["rc", "uc"]);
     let curves = memory::curves_in(&folder, "curves", &memory::family());
     let fabric = vec![fabric_run(
@@ -194,7 +220,8 @@ fn each_setting_changes_the_figure_or_is_refused() {
 
     for &figure in Figure::ALL {
         let from = match figure {
-            Figure::Histogram | Figure::Time => two.clone(),
+            Figure::Histogram => two.clone(),
+            Figure::Time => divided.clone(),
             Figure::Median => sizes.clone(),
             Figure::Surface => ground.clone(),
             Figure::Load => loads.clone(),

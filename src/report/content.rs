@@ -137,6 +137,12 @@ fn port(end: &Value) -> Option<String> {
     if let Some(firmware) = device["firmware"].as_str().filter(|text| !text.is_empty()) {
         text += &format!(", firmware {firmware}");
     }
+    if let Some(module) = device["driver"]["module"].as_str() {
+        text += &format!(", driver {module}");
+        if let Some(version) = device["driver"]["version"].as_str() {
+            text += &format!(" {version}");
+        }
+    }
     Some(text)
 }
 

@@ -48,6 +48,9 @@ pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
         if is_surface && numbers < 2 || !of.setting.is_none_or(has_axis) {
             continue;
         }
+        if of.is_by_interval() && !run.points.iter().any(has_interval_log) {
+            continue;
+        }
         let figure = match Embedded::try_from(of) {
             Ok(figure) => figure,
             Err(unknown) => {
@@ -109,6 +112,12 @@ fn strange(asked: &[Asked]) -> Vec<String> {
         .into_iter()
         .filter_map(of)
         .collect()
+}
+
+/// Whether a point has the log by interval of the metric that is drawn where none is named.
+fn has_interval_log(point: &Point) -> bool {
+    let usual = &presentation_of(point.schema).metrics[0];
+    point.file(&usual.interval_log()).exists()
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.

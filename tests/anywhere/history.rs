@@ -59,6 +59,13 @@ fn runs(folder: &Path, has_step: bool) {
         let microcode = if day >= 9 { "0x11" } else { "0x10" };
         let mut recorded = recorded(day, &machine(kernel, microcode));
         recorded["label"] = json!(if is_after { "after" } else { "before" });
+        let (firmware, version) = match is_after {
+            true => ("16.35.4030", "24.10-1.1.4"),
+            false => ("16.35.2000", "23.10-0.5.5"),
+        };
+        let driver = json!({ "module": "mlx5_core", "version": version });
+        let device = json!({ "name": "mlx5_0", "firmware": firmware, "driver": driver });
+        recorded["obtained"]["devices"] = json!({ "sender": { "device": device, "port": 1 } });
         let median = if is_after { 2100.0 } else { 2000.0 };
         let points = [
             point("8", &mut noise, [median, 9000.0]),
@@ -100,9 +107,9 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
     text.begins("1 of 4 figures changed; 30 runs, 2026-01-01 02:00 to 2026-01-30 02:00\n");
     text.has(&[
         "median latency of hca, ",
-        "8 B, node1 +",
+        "8 B, node1, mlx5_0 port 1 +",
         "from runs/18 on (2026-01-18 02:00)",
-        "label before -> after; kernel 6.1.0-25 -> 6.1.0-26",
+        "label before -> after; kernel 6.1.0-25 -> 6.1.0-26; firmware of the sender's adapter 16.35.2000 -> 16.35.4030;",
         "changes:",
         "what changed then:",
         "p < 0.001",
@@ -134,7 +141,9 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
         .iter()
         .map(|it| it["what"].as_str().unwrap())
         .collect();
-    assert_eq!(causes, ["label", "kernel"]);
+    let of_adapter =
+        ["firmware", "driver version"].map(|it| format!("{it} of the sender's adapter"));
+    assert_eq!(causes, ["label", "kernel", &of_adapter[0], &of_adapter[1]]);
     for (size, figure) in [
         ("8", "latency.p99"),
         ("64", "latency.p50"),
@@ -180,6 +189,7 @@ fn a_change_without_a_cause_says_so() {
             let mut recorded = common::json(&file);
             recorded["machine"] = machine("6.1.0-25", "0x10");
             recorded["label"] = Value::Null;
+            recorded["obtained"]["devices"] = Value::Null;
             fs::write(file, recorded.to_string()).unwrap();
         }
     }
@@ -267,6 +277,44 @@ fn copies_fabrics_and_runs_without_rounds_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn runs_over_other_ports_or_to_other_peers_are_other_series() {
+    let folder = made(true);
+    for day in STEP_AT..=RUNS_MADE {
+        let file = folder.join(format!("runs/{day:02}")).join(SETTINGS);
+        let mut recorded = common::json(&file);
+        let end = |name: &str| json!({ "device": { "name": name }, "port": 1 });
+        recorded["obtained"]["devices"] =
+            json!({ "sender": end("mlx5_0"), "receiver": end("mlx5_1") });
+        recorded["run"]["peer"] = json!("node2");
+        fs::write(file, recorded.to_string()).unwrap();
+    }
+    let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
+    text.begins("0 of 8 figures changed");
+    text.has(&["node1, mlx5_0 port 1 to mlx5_1 port 1, peer node2"]);
+    // Names of hosts count for nothing then, those of peers included.
+    let json = json_of(&folder, "runs --any-host", 0);
+    let all = json["series"].as_array().unwrap();
+    assert!(
+        all.iter()
+            .all(|it| !it["machine"].as_str().unwrap().contains("node"))
+    );
+}
+
+#[test]
+fn runs_to_doubt_count_and_are_counted() {
+    let folder = made(false);
+    put(&folder, "runs/03/INCOMPLETE", "interrupted by SIGINT\n");
+    let (text, _) = expect(&folder, "history runs", 0);
+    text.has(&["not measured to the end: 1 of 30 runs"]);
+    let json = json_of(&folder, "runs", 0);
+    let runs = json["runs"].as_array().unwrap();
+    let is_complete = |run: &&Value| run["is_complete"] == true;
+    assert_eq!(runs.iter().filter(is_complete).count(), 29);
+    assert_eq!(runs[2]["is_complete"], false);
+    assert_eq!(json["unreadable"], json!([]));
+}
+
+#[test]
 fn the_samples_of_the_notebooks_have_too_few_runs() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample");
     let ended = hcabench(&samples, "history .")
@@ -281,10 +329,15 @@ fn the_samples_of_the_notebooks_have_too_few_runs() {
         "node",
         "too few runs to be judged",
         "throughput",
+        "not usable by their findings: ",
     ]);
     let json: Value =
         serde_json::from_str(&hcabench(&samples, "history . --json").ends(0).stdout).unwrap();
-    assert_eq!(json["runs"].as_array().unwrap().len(), 5);
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 5);
+    // It was measured by an emulated processor.
+    let hca = runs.iter().find(|run| run["benchmark"] == "hca").unwrap();
+    assert_eq!(hca["is_invalid"], true);
     let all = json["series"].as_array().unwrap();
     assert!(
         all.iter()

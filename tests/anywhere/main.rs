@@ -26,11 +26,13 @@ mod devices_report;
 // Pages describe the program that packages have.
 #[cfg(feature = "packaged")]
 mod documentation;
+mod exports;
 mod fabric_results;
 mod find_rate;
 mod findings_command;
 mod health_command;
 mod history;
+mod interval_logs;
 mod launchers;
 mod limits_command;
 #[cfg(target_arch = "x86_64")]

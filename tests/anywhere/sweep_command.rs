@@ -372,6 +372,7 @@ fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
         timeout: Duration::from_secs(60),
         huge_pages: HugePagePolicy::Off,
         keep_elements: true,
+        hlog_interval: None,
         has_memory_load: false,
     };
     let sweep = Sweep {

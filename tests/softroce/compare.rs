@@ -2,6 +2,7 @@
 
 use crate::testing::Has as _;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::program::hcabench;
@@ -10,6 +11,8 @@ use crate::results::Results;
 /// Messages of a burst, and those that were sent before one that is in its middle.
 const BURST: u32 = 50;
 const MIDDLE: f64 = 25.0;
+/// Sixteen runs, each in a process of its own, on a loaded machine.
+const COMPARED: Duration = Duration::from_secs(400);
 /// Between the messages.
 const PAUSE_US: f64 = 100.0;
 
@@ -50,7 +53,9 @@ fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
         .word("--run")
         .word(&format!("{options} --receiver-pause {away_us}us"))
         .out(&both)
-        .ends(0);
+        .start()
+        .wait(COMPARED)
+        .expect(0);
     let verdicts_of_turns = verdicts(&found.stdout);
     assert!(
         verdicts_of_turns.contains(&("latency.p50".to_owned(), "worse".to_owned())),

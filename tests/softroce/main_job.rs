@@ -5,12 +5,20 @@ use crate::program::hcabench;
 use crate::results::Results;
 use crate::testing::Has as _;
 use hcabench::results::units;
+use serde_json::Value;
+use std::fs;
 
 #[test]
 fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
     let machine = Machine::take();
     let out = machine.out("results");
-    let ended = machine.ends("--service rc --inline --burst 8192", 0);
+    let [lines, gauges] = ["run.jsonl", "run.prom"].map(|name| out.with_file_name(name));
+    let exports = format!(
+        "--json-lines {} --prometheus {}",
+        lines.display(),
+        gauges.display()
+    );
+    let ended = machine.ends(&format!("--service rc --inline --burst 8192 {exports}"), 0);
 
     let results = machine.results();
     results.check(1);
@@ -26,6 +34,38 @@ fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
     assert_eq!(row.count("failed_completions"), 0);
     assert_eq!(row.count("completions"), 8192);
     assert!(!out.join("left_out.csv").exists());
+
+    // What other programs get of it; tests/anywhere has the formats.
+    let lines = fs::read_to_string(lines).unwrap();
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_type = |name: &str| {
+        lines
+            .iter()
+            .filter(|line| line["type"] == name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(lines[0]["columns"]["latency_p50_ns"]["unit"], "ns");
+    for kind in ["round", "point"] {
+        let [line] = of_type(kind)[..] else {
+            panic!("{kind}: {lines:?}")
+        };
+        assert_eq!(
+            line["row"]["latency_p50_ns"].as_f64(),
+            Some(row.decimal("latency_p50_ns"))
+        );
+    }
+    assert_eq!(lines.last().unwrap()["status"], "complete");
+    let gauges = fs::read_to_string(gauges).unwrap();
+    let seconds = row.decimal("latency_p50_ns") / 1e9;
+    let gauge = |line: &str| {
+        let (name, value) = line.rsplit_once(' ')?;
+        name.starts_with("hcabench_hca_latency_p50_seconds{")
+            .then(|| value.parse::<f64>().ok())?
+    };
+    assert_eq!(gauges.lines().find_map(gauge), Some(seconds));
 
     // A table whose rows are as wide as its heading, with the figures of the summary.
     let lines: Vec<&str> = ended.stdout.lines().collect();

@@ -18,6 +18,7 @@ use crate::bench::clock::benchmark::{Sweep, WatchedCpus};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
+use crate::cli::intervals::IntervalArguments;
 use crate::cli::schedule::ScheduleArguments;
 use crate::driver;
 use crate::driver::Request;
@@ -150,6 +151,10 @@ pub(crate) struct ClockArguments {
     #[arg(long, value_name = "KHZ", help_heading = "TSC")]
     pub tsc_khz: Option<TscKilohertz>,
 
+    /// How runs are divided.
+    #[command(flatten)]
+    pub intervals: IntervalArguments,
+
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
@@ -201,6 +206,7 @@ impl ClockArguments {
             Length::Jumps(number) => jumps = Some(number),
         }
         let mut settings = Record::new();
+        self.intervals.record(&mut settings);
         settings
             .set(&columns::DURATION, duration)
             .set(&columns::READINGS, readings)
@@ -251,6 +257,7 @@ impl ClockArguments {
             interval: self.interval,
             priority: self.schedule.priority,
             allow_idle_states: self.schedule.allow_idle_states,
+            hlog_interval: self.intervals.hlog_interval,
             cpus: Vec::new(),
             window: self.window,
             baseline_iterations: self.baseline_iterations,

@@ -143,12 +143,18 @@ pub(super) fn judge(
             "--max-outliers {most}: {outliers} nodes and pairs stand out"
         ));
     }
-    let not_written = arguments.prometheus.as_ref().and_then(|path| {
-        let written = texts::write_prometheus(path, measured, overview, tiers, verdict);
-        written
-            .with_context(|| format!("--prometheus {}", path.display()))
-            .err()
-    });
+    let not_written = arguments
+        .hca
+        .sweep
+        .exports
+        .prometheus
+        .as_ref()
+        .and_then(|path| {
+            let written = texts::write_prometheus(path, measured, overview, tiers, verdict);
+            written
+                .with_context(|| format!("--prometheus {}", path.display()))
+                .err()
+        });
     let text = texts::text(measured, overview, tiers, verdict);
     let slow_ways = overview.slowest();
     let slow_ways = slow_ways.into_iter().map(|((from, to), ns)| SlowWay {

@@ -144,10 +144,6 @@ pub(crate) struct FabricArguments {
     #[arg(long, value_name = "WHICH", help_heading = "Fabric")]
     pub pair_folders: Option<PairFolders>,
 
-    /// Write the results to this file for the textfile collector of Prometheus' node exporter
-    #[arg(long, value_name = "FILE", help_heading = "Fabric")]
-    pub prometheus: Option<PathBuf>,
-
     /// What it is judged by beside its own verdicts.
     #[command(flatten)]
     pub over_time: OverTimeArguments,
@@ -206,6 +202,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         ("--budget", sweep.budget.is_some(), not_here),
         ("--order-seed", sweep.order_seed.is_some(), not_here),
         ("--label", sweep.label.is_some(), "it is not recorded"),
+        ("--json-lines", sweep.exports.json_lines.is_some(), not_here),
         (
             "--json",
             output.json && !sweep.dry_run,
@@ -283,7 +280,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     #[cfg(not(feature = "rdma"))]
     {
         let _ = (config, secret);
-        anyhow::bail!("{}", super::WITHOUT_RDMA)
+        Err(UsageError(super::WITHOUT_RDMA.to_owned()).into())
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::FabricArguments;
 use super::distances::{endpoint, is_of_the_ranks};
 use super::earlier::EarlierFabric;
@@ -57,8 +55,7 @@ pub(super) fn known(
             addresses[member.rank as usize] = member.topology.clone();
         }
     }
-    let left = conductor.left().map(|hello| (hello, &Value::Null));
-    for (hello, prepared) in left.chain(conductor.members()) {
+    for (hello, prepared) in conductor.came() {
         there[hello.rank as usize] = Some(endpoint(&hello.node, prepared));
         addresses[hello.rank as usize] = hello.topology.clone();
     }

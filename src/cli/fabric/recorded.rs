@@ -29,10 +29,7 @@ pub(super) fn document(
     for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
         there.insert(member.rank, member.clone());
     }
-    let left = conductor
-        .left()
-        .map(|hello| (hello, &serde_json::Value::Null));
-    for (hello, prepared) in left.chain(conductor.members()) {
+    for (hello, prepared) in conductor.came() {
         let member = Member {
             rank: hello.rank,
             node: hello.node.clone(),

@@ -392,7 +392,7 @@ pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     #[cfg(not(feature = "rdma"))]
     {
         let _ = config;
-        anyhow::bail!("{}", super::WITHOUT_RDMA)
+        Err(UsageError(super::WITHOUT_RDMA.to_owned()).into())
     }
 }
 

@@ -4,10 +4,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::bench::fabric::exposition::{Text, flag};
 use crate::bench::fabric::history::{Course, Health, JudgedRun, Subject};
 use crate::results::ReportError;
 use crate::results::durable::replace;
+use crate::results::exposition::{MetricsText, flag};
 
 /// Seconds since 1970 of a moment in RFC 3339.
 fn seconds(moment: &str) -> Option<f64> {
@@ -27,7 +27,7 @@ pub(super) fn write(
 }
 
 fn text(runs: &[JudgedRun], courses: &[Course]) -> String {
-    let mut out = Text::new("hcabench_health_");
+    let mut out = MetricsText::new("hcabench_health_");
     out.metric("runs", "Runs that were judged.");
     out.sample(&[], Some(runs.len() as f64));
     out.metric(

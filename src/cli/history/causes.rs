@@ -21,11 +21,35 @@ pub(super) struct Cause {
 }
 
 /// Places in `settings.json`, and what people call them; those that are asked for first come first.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 14] = [
     ("machine.kernel_release", "kernel"),
     ("machine.kernel_version", "kernel build"),
-    ("machine.firmware.version", "firmware"),
-    ("machine.firmware.date", "firmware date"),
+    (
+        "obtained.devices.sender.device.firmware",
+        "firmware of the sender's adapter",
+    ),
+    (
+        "obtained.devices.receiver.device.firmware",
+        "firmware of the receiver's adapter",
+    ),
+    (
+        "obtained.devices.sender.device.driver.module",
+        "driver of the sender's adapter",
+    ),
+    (
+        "obtained.devices.receiver.device.driver.module",
+        "driver of the receiver's adapter",
+    ),
+    (
+        "obtained.devices.sender.device.driver.version",
+        "driver version of the sender's adapter",
+    ),
+    (
+        "obtained.devices.receiver.device.driver.version",
+        "driver version of the receiver's adapter",
+    ),
+    ("machine.firmware.version", "system firmware"),
+    ("machine.firmware.date", "system firmware date"),
     ("machine.processor.microcode", "microcode"),
     ("machine.processor.governors", "CPU governor"),
     ("machine.processor.frequency_driver", "frequency driver"),
@@ -117,12 +141,15 @@ fn options(run: &Run) -> BTreeMap<String, String> {
 }
 
 fn add(causes: &mut Vec<Cause>, what: &str, before: String, after: String) {
-    if before != after {
-        causes.push(Cause {
-            what: what.to_owned(),
-            before,
-            after,
-        });
+    let what = what.to_owned();
+    let cause = Cause {
+        what,
+        before,
+        after,
+    };
+    // A fact may stand with the run and with its points.
+    if cause.before != cause.after && !causes.contains(&cause) {
+        causes.push(cause);
     }
 }
 

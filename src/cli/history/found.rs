@@ -25,6 +25,7 @@ pub(super) struct History {
     /// How many runs it takes to show a change.
     pub(super) needed: usize,
     pub(super) left_out: Vec<String>,
+    pub(super) unreadable: Vec<String>,
     pub(super) damaged: Vec<Arc<ReadError>>,
 }
 
@@ -92,6 +93,7 @@ impl History {
             judged,
             runs: stored.runs,
             left_out: stored.left_out,
+            unreadable: stored.unreadable,
             damaged: stored.damaged,
         }
     }

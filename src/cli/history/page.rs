@@ -69,6 +69,12 @@ pub(super) fn of(history: &History) -> Page {
     );
     about.extend(
         history
+            .unreadable
+            .iter()
+            .map(|reason| format!("Not read: {reason}")),
+    );
+    about.extend(
+        history
             .damaged
             .iter()
             .map(|error| format!("Damaged: {error}")),

@@ -98,6 +98,28 @@ pub(super) fn answer(history: &History) -> Vec<String> {
             format!("a change in the first or last {unseen} runs of a figure cannot be shown yet");
         lines.push(labelled("note", &text));
     }
+    let of = |is_doubtful: fn(&StoredRun) -> bool| {
+        let doubtful = history.runs.iter().filter(|run| is_doubtful(run));
+        doubtful.count()
+    };
+    let doubts = [
+        (
+            of(|run| !run.is_complete),
+            "not measured to the end",
+            "their whole rounds count",
+        ),
+        (
+            of(|run| run.is_invalid),
+            "not usable by their findings",
+            "they count all the same; `hcabench show` lists the findings",
+        ),
+    ];
+    for (doubtful, what, and) in doubts {
+        if doubtful > 0 {
+            let text = format!("{what}: {doubtful} of {runs} runs; {and}");
+            lines.push(labelled("note", &text));
+        }
+    }
     lines
 }
 
@@ -366,6 +388,8 @@ pub(super) fn json_of(history: &History) -> Value {
             "benchmark": run.schema.benchmark,
             "machine": run.machine,
             "label": run.label,
+            "is_complete": run.is_complete,
+            "is_invalid": run.is_invalid,
         })
     };
     let cause = |history: &History, judged: &JudgedSeries, (place, cause): &(usize, Cause)| {
@@ -424,6 +448,7 @@ pub(super) fn json_of(history: &History) -> Value {
         "runs": history.runs.iter().map(run).collect::<Vec<_>>(),
         "series": history.series.iter().map(series).collect::<Vec<_>>(),
         "left_out": history.left_out,
+        "unreadable": history.unreadable,
         "damaged": history.damaged.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -12,8 +12,9 @@ use crate::cli::below::below;
 use crate::cli::list;
 use crate::compare::figures::{Figure, Kind, USUAL, Which, all_of_schema};
 use crate::compare::rounds;
+use crate::findings;
 use crate::results::read::{Fabric, Point, ReadError, ReadErrorKind, Run};
-use crate::results::schema::Schema;
+use crate::results::schema::{Schema, between};
 use crate::results::text::printable_path;
 use crate::stats::median_of;
 
@@ -47,8 +48,12 @@ pub(super) struct StoredRun {
     pub(super) started_at: String,
     pub(super) label: Option<String>,
     pub(super) schema: &'static Schema,
-    /// By what runs of other machines are told apart.
+    /// By what runs of other machines, peers and ports are told apart.
     pub(super) machine: String,
+    /// Whether it was measured to its end.
+    pub(super) is_complete: bool,
+    /// Whether it has findings by which its figures do not answer what was asked.
+    pub(super) is_invalid: bool,
     pub(super) points: Vec<StoredPoint>,
 }
 
@@ -174,6 +179,8 @@ impl StoredRuns {
             label: run.document()["label"].as_str().map(str::to_owned),
             schema: run.schema,
             machine: machine(&run, asked.any_host),
+            is_complete: run.incomplete.is_none(),
+            is_invalid: findings::of(&run).is_invalid(),
             points,
         });
     }
@@ -233,8 +240,31 @@ fn check_figures(asked: &Asked<'_>) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// The host, or its kind; empty of results that do not record it.
+/// The host, or its kind, and the ports and the peer that it measured with, if any; empty of results that do not record
+/// them.
 fn machine(run: &Run, any_host: bool) -> String {
+    let document = run.document();
+    let port = |end: &str| {
+        let end = &document["obtained"]["devices"][end];
+        let device = end["device"]["name"].as_str()?;
+        Some(format!("{device} port {}", end["port"]))
+    };
+    let ports: Vec<String> = ["sender", "receiver"]
+        .into_iter()
+        .filter_map(port)
+        .collect();
+    // Where hosts change their names from run to run, so do peers.
+    let peer = document["run"][between::PEER.name].as_str();
+    let peer = peer.filter(|_| !any_host);
+    let with = [
+        Some(host(run, any_host)).filter(|host| !host.is_empty()),
+        Some(ports.join(" to ")).filter(|ports| !ports.is_empty()),
+        peer.map(|peer| format!("peer {peer}")),
+    ];
+    with.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn host(run: &Run, any_host: bool) -> String {
     let machine = run.machine();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let host = text(&machine["hostname"]).filter(|_| !any_host);

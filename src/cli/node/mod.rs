@@ -24,6 +24,7 @@ use crate::bench::node::config::{
 use crate::bench::node::plan::{self, Sweep};
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::cli::hca::peer::PeerArguments;
+use crate::cli::intervals::IntervalArguments;
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
@@ -243,6 +244,10 @@ pub(crate) struct NodeArguments {
     #[arg(long, help_heading = "Output")]
     pub samples: bool,
 
+    /// How runs are divided.
+    #[command(flatten)]
+    pub intervals: IntervalArguments,
+
     /// Write samples as: hcabench, villas (in.villas and out.villas, as villas.human of VILLASnode) [default: hcabench]
     #[arg(long, value_name = "LIST", requires = "samples", value_parser = named::<Format>, help_heading = "Output")]
     pub format: Option<List<Format>>,
@@ -359,6 +364,7 @@ impl NodeArguments {
             },
             tells_progress: progress::is_shown(),
             keep_samples: self.formats(),
+            hlog_interval: self.intervals.hlog_interval,
         }
     }
 
@@ -501,6 +507,7 @@ pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     check(arguments)?;
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
+    arguments.intervals.record(&mut run);
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
         .set(

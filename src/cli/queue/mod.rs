@@ -21,6 +21,7 @@ use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
 use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
+use crate::cli::intervals::IntervalArguments;
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::{FindRateArguments, RoundSize, SweepArguments};
@@ -235,6 +236,10 @@ pub(crate) struct QueueArguments {
     /// Write the stamps of each element to elements.csv as well, some 100 bytes each
     #[arg(long, help_heading = "Output")]
     pub elements: bool,
+
+    /// How runs are divided.
+    #[command(flatten)]
+    pub intervals: IntervalArguments,
 
     /// Where results go, and how they are shown.
     #[command(flatten)]
@@ -507,6 +512,7 @@ impl QueueArguments {
             priority: self.priority,
             huge_pages: self.hugepages,
             keep_elements: self.elements,
+            hlog_interval: self.intervals.hlog_interval,
             has_memory_load: self.memory_load.0.iter().any(|load| load.is_on()),
         })
     }
@@ -611,6 +617,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         ..arguments.sweep.clone()
     };
     let mut run = Record::new();
+    arguments.intervals.record(&mut run);
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())

@@ -4,6 +4,7 @@ mod causes;
 mod curves;
 mod family;
 mod histogram;
+mod intervals;
 mod load;
 mod matrix;
 mod median;

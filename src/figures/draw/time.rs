@@ -1,11 +1,16 @@
-//! `time`: samples over time.
+//! `time`: samples over time; percentiles by interval, where a run was long enough for them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
+use super::intervals::by_interval;
 use super::names::named;
-use super::{Figure, Made, Settings, Source, Sources, capital, one_metric_label, with_samples};
+use super::{
+    Figure, Made, Settings, Source, Sources, capital, one_metric_label, refused, with_samples,
+};
+use crate::arguments::UsageError;
+use crate::figures::options::Shown;
 use crate::plot::palette::MOST_SERIES;
 use crate::plot::time::{Cloud, OverTime, ThinnedCloud, WHAT};
 use crate::sorting::sort_by_key;
@@ -15,6 +20,9 @@ pub(in crate::figures) fn time(from: &[PathBuf], settings: &Settings) -> anyhow:
     if sources.rounds() > 1 {
         // The times of each round begin anew.
         sources.all = sources.all.iter().map(Source::of_a_round).collect();
+    }
+    if shows_intervals(&sources, settings)? {
+        return by_interval(&sources, settings);
     }
     sources.must_have_samples(Figure::Time)?;
     let mut clouds: Vec<Cloud> = Vec::new();
@@ -57,6 +65,27 @@ pub(in crate::figures) fn time(from: &[PathBuf], settings: &Settings) -> anyhow:
     let figure = OverTime { chart, clouds };
     let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
+}
+
+/// Whether percentiles by interval are drawn, and not samples: where they are asked for, or there are some and what is
+/// drawn has no causes.
+fn shows_intervals(sources: &Sources, settings: &Settings) -> Result<bool, UsageError> {
+    let are_there = sources
+        .all
+        .iter()
+        .any(|source| source.interval_log().is_some());
+    let has_samples = |source: &Source| !source.metric.samples.is_empty();
+    let has_causes = sources.presentation.causes.is_some() && sources.all.iter().any(has_samples);
+    match settings.show {
+        Some(Shown::Samples) => Ok(false),
+        Some(Shown::Intervals) if !are_there => {
+            let why = "no point has a .hlog file of this metric: runs of 60s or more have it, and those with \
+                       --hlog-interval, of node, queue and clock";
+            Err(refused("show", Shown::Intervals.name(), why))
+        }
+        Some(Shown::Intervals) => Ok(true),
+        None => Ok(are_there && !has_causes),
+    }
 }
 
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after

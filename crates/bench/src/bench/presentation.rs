@@ -1,5 +1,6 @@
 //! What plots and reports show of a benchmark. Each has a [`Presentation`] in its own folder, nearly all of it data.
 
+use crate::results::hlog;
 use crate::results::read::{Point, Run};
 use crate::results::schema::{Column, SampleFile, Schema};
 
@@ -118,6 +119,16 @@ impl ReportFigure {
         self
     }
 
+    /// Percentiles by interval, of runs that have them.
+    pub const fn by_interval(title: &'static str, caption: &'static str) -> Self {
+        Self::new("time", title, caption).with("show", "intervals")
+    }
+
+    /// Whether it is drawn of distributions by interval.
+    pub fn is_by_interval(&self) -> bool {
+        self.setting == Some(("show", "intervals"))
+    }
+
     /// What draws it, behind `hcabench plot`.
     pub fn command(&self) -> String {
         let setting = self.setting.iter();
@@ -195,6 +206,11 @@ impl Metric {
     pub fn distribution(&self) -> String {
         let named = self.distribution.map(str::to_owned);
         named.unwrap_or_else(|| format!("{}.hgrm", self.stem))
+    }
+
+    /// The file of its distributions by interval.
+    pub fn interval_log(&self) -> String {
+        hlog::beside(&self.distribution())
     }
 
     /// The columns of its samples and, where a row may be of a lost message, last that of the arrival.

@@ -18,12 +18,9 @@ pub fn set_fifo(priority: i32) -> Result<(), HostError> {
         return Err(HostError::PriorityRange(priority));
     }
     let wanted = format!("SCHED_FIFO {priority}");
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: `parameters` is alive and of the type the call reads; 0 is the calling thread.
-    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
-    Errno::result(set).map_err(|errno| {
+    let parameters = Parameters { priority };
+    let set = set_scheduler(libc::SCHED_FIFO, &parameters);
+    set.map_err(|errno| {
         let advice = match errno {
             Errno::EPERM => {
                 let group = ControlGroups::of_this_process().without_realtime();
@@ -54,18 +51,51 @@ pub fn set_fifo(priority: i32) -> Result<(), HostError> {
 fn current() -> Result<String, HostError> {
     let advice = "the priority cannot be verified in this environment";
     let failed = |operation| HostError::system(operation, THIS_THREAD, advice);
-    // SAFETY: takes and returns numbers; 0 is the calling thread.
-    let policy = Errno::result(unsafe { libc::sched_getscheduler(0) });
-    let policy = policy.map_err(failed("sched_getscheduler"))?;
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` is alive, exclusive, and of the type the call fills.
-    let told = Errno::result(unsafe { libc::sched_getparam(0, &mut parameters) });
-    told.map_err(failed("sched_getparam"))?;
+    let policy = scheduler().map_err(failed("sched_getscheduler"))?;
+    let Parameters { priority } = parameters().map_err(failed("sched_getparam"))?;
     Ok(match policy & !libc::SCHED_RESET_ON_FORK {
         libc::SCHED_OTHER => "SCHED_OTHER".to_owned(),
-        libc::SCHED_FIFO => format!("SCHED_FIFO {}", parameters.sched_priority),
+        libc::SCHED_FIFO => format!("SCHED_FIFO {priority}"),
         other => format!("scheduling policy {other}"),
     })
+}
+
+/// The kernel's `struct sched_param`. The calls below are of the kernel, because those of musl always fail by ENOSYS.
+#[repr(C)]
+struct Parameters {
+    priority: libc::c_int,
+}
+
+fn set_scheduler(policy: libc::c_int, parameters: &Parameters) -> nix::Result<()> {
+    // SAFETY: `parameters` is alive and has the layout that the call reads; 0 is the calling thread.
+    let set = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0,
+            policy,
+            parameters as *const Parameters,
+        )
+    };
+    Errno::result(set).map(drop)
+}
+
+fn scheduler() -> nix::Result<libc::c_int> {
+    // SAFETY: takes and returns numbers; 0 is the calling thread.
+    let policy = Errno::result(unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) })?;
+    libc::c_int::try_from(policy).map_err(|_| Errno::ERANGE)
+}
+
+fn parameters() -> nix::Result<Parameters> {
+    let mut parameters = Parameters { priority: 0 };
+    // SAFETY: `parameters` is alive, exclusive, and has the layout that the call fills; 0 is the calling thread.
+    let filled = unsafe {
+        libc::syscall(
+            libc::SYS_sched_getparam,
+            0,
+            &mut parameters as *mut Parameters,
+        )
+    };
+    Errno::result(filled).map(|_| parameters)
 }
 
 /// Whether the kernel keeps some time for threads without a real-time priority (`kernel.sched_rt_runtime_us`). Without,

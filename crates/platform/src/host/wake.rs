@@ -15,16 +15,19 @@ fn signal() -> libc::c_int {
     libc::SIGRTMIN() + 4
 }
 
+/// A `pthread_t`, which musl has as a pointer, of which a list would not be `Send`.
+type ThreadAddress = usize;
+
 /// The threads that are at work inside of [`Wakeable::during`], and can be woken. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Wakeable {
-    threads: Arc<Mutex<Vec<libc::pthread_t>>>,
+    threads: Arc<Mutex<Vec<ThreadAddress>>>,
 }
 
 /// Takes the thread that made it off the list. Never leaves [`Wakeable::during`], so that it cannot be forgotten.
 struct Registration<'a> {
     wakeable: &'a Wakeable,
-    thread: libc::pthread_t,
+    thread: ThreadAddress,
 }
 
 impl Drop for Registration<'_> {
@@ -57,7 +60,7 @@ impl Wakeable {
     pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
         unblock();
         // SAFETY: takes nothing and cannot fail.
-        let thread = unsafe { libc::pthread_self() };
+        let thread = unsafe { libc::pthread_self() } as ThreadAddress;
         self.registered().push(thread);
         let wakeable = self;
         let _registration = Registration { wakeable, thread };
@@ -71,13 +74,13 @@ impl Wakeable {
             // SAFETY: pthread_kill needs a thread that has not ended. It is on the list, so it is inside of `during`:
             // it comes off the list at the end of `during`, also by a panic, under the lock we hold. The signal's
             // handler does nothing, so it may run at any moment.
-            unsafe { libc::pthread_kill(thread, signal()) };
+            unsafe { libc::pthread_kill(thread as libc::pthread_t, signal()) };
         }
         registered.len()
     }
 
     /// No code panics with the lock held, and the list is whole after each single operation on it.
-    fn registered(&self) -> MutexGuard<'_, Vec<libc::pthread_t>> {
+    fn registered(&self) -> MutexGuard<'_, Vec<ThreadAddress>> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

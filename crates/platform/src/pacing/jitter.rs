@@ -20,6 +20,14 @@ impl SplitMix64 {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
+
+    /// Puts items in an order that is drawn (Fisher and Yates). The remainder favours small places by less than one in
+    /// 2^50 for any slice that fits into memory.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, (self.draw() % (last as u64 + 1)) as usize);
+        }
+    }
 }
 
 /// A variance: each wait is longer or shorter by up to a share of its length, each length between equally likely, so

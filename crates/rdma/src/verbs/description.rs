@@ -7,7 +7,7 @@ use std::path::Path;
 use rdma_sys as sys;
 
 use super::context::{name_of, with_list};
-use super::device::{is_software, pci_address};
+use super::device::{driver, is_software, pci_address};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
 use super::{
@@ -77,6 +77,7 @@ impl Context {
                 .map(guid),
             transport: self.transport(),
             firmware: firmware.to_string_lossy().into_owned(),
+            driver: driver(&sysfs),
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
             pci_address: pci_address(&sysfs),

@@ -21,6 +21,9 @@ pub struct Device {
     pub transport: Transport,
     /// The firmware's version; empty where there is none.
     pub firmware: String,
+    /// The kernel's driver of its slot; `None` for a device in software, whose driver is of the kernel, or where sysfs
+    /// does not name it.
+    pub driver: Option<DeviceDriver>,
     /// Vendor and part number.
     pub vendor: (u32, u32),
     /// NUMA node of the slot it sits in, where it has one.
@@ -33,6 +36,15 @@ pub struct Device {
     pub limits: DeviceLimits,
     /// All its ports.
     pub ports: Vec<Port>,
+}
+
+/// The kernel's driver of a device, as sysfs has it (`Documentation/ABI/stable/sysfs-module`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceDriver {
+    /// The module, such as `mlx5_core`.
+    pub module: String,
+    /// The version that the module states, as those of MLNX_OFED do; `None` for one that goes by the kernel's.
+    pub version: Option<String>,
 }
 
 /// Limits of a device.
@@ -158,6 +170,16 @@ fn is_software_in(class: &Path, device: &str) -> bool {
         .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
 }
 
+/// The driver of a device by its folder in sysfs.
+pub(super) fn driver(device: &Path) -> Option<DeviceDriver> {
+    let module = std::fs::canonicalize(device.join("device/driver/module")).ok()?;
+    let version = std::fs::read_to_string(module.join("version"));
+    Some(DeviceDriver {
+        module: module.file_name()?.to_string_lossy().into_owned(),
+        version: version.ok().map(|text| text.trim().to_owned()),
+    })
+}
+
 /// The PCI address of a device by its folder in sysfs.
 pub(super) fn pci_address(device: &Path) -> Option<String> {
     let folder = std::fs::canonicalize(device.join("device")).ok()?;
@@ -191,5 +213,31 @@ mod tests {
         let found = ["rxe0", "mlx5_0", "none"];
         let found = found.map(|device| is_software_in(&sys.path().join("class"), device));
         assert_eq!(found, [true, false, false]);
+    }
+
+    #[test]
+    fn a_driver_states_its_version_or_goes_by_the_kernels() {
+        let sys = tempfile::tempdir().unwrap();
+        let link = |to: &str, from: &str| {
+            let from = sys.path().join(from);
+            std::fs::create_dir_all(from.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(sys.path().join(to), from).unwrap();
+        };
+        let found = |version: Option<&str>| {
+            Some(DeviceDriver {
+                module: "mlx5_core".to_owned(),
+                version: version.map(str::to_owned),
+            })
+        };
+        let device = sys.path().join("infiniband/mlx5_0");
+        assert_eq!(driver(&device), None);
+        put(&sys, "module/mlx5_core/refcnt", "1\n");
+        put(&sys, "devices/0000:3b:00.0/numa_node", "0\n");
+        link("devices/0000:3b:00.0", "infiniband/mlx5_0/device");
+        link("bus/pci/drivers/mlx5_core", "devices/0000:3b:00.0/driver");
+        link("module/mlx5_core", "bus/pci/drivers/mlx5_core/module");
+        assert_eq!(driver(&device), found(None));
+        put(&sys, "module/mlx5_core/version", "24.10-0.7.0\n");
+        assert_eq!(driver(&device), found(Some("24.10-0.7.0")));
     }
 }

@@ -42,7 +42,7 @@ pub use completion_queue::{
 };
 pub use context::Context;
 pub use description::{Devices, devices};
-pub use device::{Device, DeviceLimits, HardwareClock, LinkLayer, Port, Transport};
+pub use device::{Device, DeviceDriver, DeviceLimits, HardwareClock, LinkLayer, Port, Transport};
 pub use end_plan::{EndPlan, EventPlan, granted_inline};
 pub use gid::{Gid, UnreadFile};
 pub use gid_table::{gid_files, gid_table, usual_pair};

@@ -13,6 +13,7 @@ pub mod family;
 pub mod font;
 pub mod histogram;
 pub mod history;
+pub mod intervals;
 pub mod load;
 pub mod matrix;
 pub mod median;

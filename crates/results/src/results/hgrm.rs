@@ -6,8 +6,7 @@
 //! sample file, so that every line has four; the plotter itself passes over that line.
 //!
 //! Values are nanoseconds. The format does not name its unit: choose "nanoseconds" in the plotter, whose preset is
-//! milliseconds. Interval logs (`.hlog`), which HistogramLogAnalyzer reads,
-//! are another format.
+//! milliseconds. Interval logs ([`hlog`](super::hlog)) are another format.
 //!
 //! Mean, standard deviation (divisor n - 1) and maximum are those of the samples themselves, and no value exceeds the
 //! maximum, where the other implementations give a bucket's middle and end. Samples below zero have no place in the

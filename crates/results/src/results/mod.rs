@@ -15,7 +15,9 @@
 //! | [`finding`] | what must be known before figures are believed, worded once |
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
+//! | [`exposition`] | gauges for Prometheus and other readers of OpenMetrics |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
+//! | [`hlog`] | distributions by interval, for HdrHistogram's readers of logs |
 //! | `json` | documents, in one piece or not at all |
 //! | `read` | a results folder as data |
 //! | `units`, `text` | durations, bytes, rates and text of others for people |
@@ -25,9 +27,11 @@ pub mod curves;
 pub mod datapackage;
 pub mod document;
 pub mod error;
+pub mod exposition;
 pub mod finding;
 pub mod folder;
 pub mod hgrm;
+pub mod hlog;
 pub mod json;
 #[allow(missing_docs)]
 pub mod read;

@@ -186,6 +186,11 @@ impl LatencyHistogram {
             .map(|step| (step.value_iterated_to(), step.count_at_value()))
     }
 
+    /// Its buckets, for a format that takes them as they are.
+    pub(crate) fn as_buckets(&self) -> &Histogram<u64> {
+        &self.buckets
+    }
+
     /// The number of power-of-two ranges that the histogram has grown to.
     pub fn ranges(&self) -> u8 {
         self.buckets.buckets()

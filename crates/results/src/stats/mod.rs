@@ -10,6 +10,7 @@
 pub(crate) mod confidence;
 pub mod fairness;
 pub mod histogram;
+pub mod intervals;
 pub mod modes;
 mod moments;
 pub mod outliers;
@@ -25,6 +26,7 @@ pub mod summary;
 
 pub use fairness::{fairness, least_percent};
 pub use histogram::LatencyHistogram;
+pub use intervals::{TimedSamples, interval_of};
 pub use modes::{TwoModes, median_of};
 pub use outliers::{Outliers, kept, mean_and_deviation};
 pub use percentile::{percentile_of_sorted, resolvable};

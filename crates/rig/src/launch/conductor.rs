@@ -264,10 +264,12 @@ impl Conductor {
         })
     }
 
-    /// Ranks that greeted and were dropped.
-    pub fn left(&self) -> impl Iterator<Item = &Hello> {
+    /// The ranks that greeted, those that were dropped included, of which nothing is known to be prepared.
+    pub fn came(&self) -> impl Iterator<Item = (&Hello, &Value)> {
         let left = self.roster.left.values();
-        left.filter(|hello| !self.roster.members.contains_key(&hello.rank))
+        let left = left.filter(|hello| !self.roster.members.contains_key(&hello.rank));
+        left.map(|hello| (hello, &Value::Null))
+            .chain(self.members())
     }
 
     /// The ranks that do not, or no longer, each with the reason.

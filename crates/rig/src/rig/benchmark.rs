@@ -14,6 +14,7 @@ use super::error::RigError;
 use super::ports::Service;
 use crate::results::Record;
 use crate::results::finding::Finding;
+use crate::results::hlog::RoundLog;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
 
@@ -227,4 +228,6 @@ pub struct RowOutcome {
     pub details: Value,
     /// Distributions by file name (`latency.hgrm`), in nanoseconds; those of all rounds are added up.
     pub histograms: Vec<(String, LatencyHistogram)>,
+    /// Distributions by interval; those of each round go behind those of the others.
+    pub interval_logs: Vec<RoundLog>,
 }

@@ -22,13 +22,8 @@ impl Rounds {
         if self.count <= 1 {
             return order;
         }
-        let mut numbers =
-            SplitMix64::new(self.seed ^ u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        // Fisher and Yates. The remainder favours small numbers by less than one in 2^50 for any sweep that fits on a
-        // disk.
-        for last in (1..points).rev() {
-            order.swap(last, (numbers.draw() % (last as u64 + 1)) as usize);
-        }
+        let seed = self.seed ^ u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        SplitMix64::new(seed).shuffle(&mut order);
         order
     }
 }

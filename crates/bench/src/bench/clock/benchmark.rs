@@ -266,6 +266,8 @@ impl Benchmark for ClockBenchmark {
         let rows = result.cpus.iter().zip(&place.folders);
         let rows = rows.map(|(cpu, folder)| {
             let mut row = self.row(&result, cpu);
+            row.interval_logs
+                .extend(files::interval_log(place.round, &result, cpu, &self.config));
             let histogram = self.config.wants(Report::Histogram);
             if let Err(error) = files::add(folder, place.round, &result, cpu, histogram) {
                 row.failure = Some(error.to_string());
@@ -304,6 +306,7 @@ impl ClockBenchmark {
             instrument: json!({"baseline": cpu.baseline, "nanos_per_tick": nanos_per_tick}),
             details: details::of(result, cpu, &self.config),
             histograms: histograms.collect(),
+            interval_logs: Vec::new(),
         }
     }
 }

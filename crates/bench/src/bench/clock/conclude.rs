@@ -1,5 +1,7 @@
 //! What the threads saw, put together.
 
+use std::time::SystemTime;
+
 use crate::results::finding::{Finding, kinds};
 use crate::time::{AnyClock, Clock, ReadingKind};
 
@@ -15,11 +17,13 @@ pub(super) fn conclude(
     scale: AnyClock,
     findings: Vec<Finding>,
     cpus: Vec<CpuResult>,
+    begun_at: SystemTime,
     interrupted: Option<String>,
 ) -> ClockResult {
     let mut result = ClockResult {
         clock: config.clock,
         scale,
+        begun_at,
         origin: cpus.iter().map(|cpu| cpu.watched.start).min().unwrap_or(0),
         cpus,
         coincidences: None,
@@ -131,6 +135,7 @@ mod tests {
             AnyClock::Posix(Posix::MONOTONIC),
             Vec::new(),
             cpus.collect(),
+            SystemTime::UNIX_EPOCH,
             None,
         )
     }

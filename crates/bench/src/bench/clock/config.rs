@@ -95,6 +95,8 @@ pub struct Config {
     pub priority: Option<u8>,
     /// Whether idle CPUs may sleep deeply.
     pub allow_idle_states: bool,
+    /// The length of intervals in logs, where one was asked for.
+    pub hlog_interval: Option<Duration>,
 }
 
 #[cfg(test)]
@@ -117,6 +119,7 @@ impl Config {
             interval: Nanos(1_000_000),
             priority: None,
             allow_idle_states: true,
+            hlog_interval: None,
         }
     }
 }

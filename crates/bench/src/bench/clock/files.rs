@@ -1,19 +1,26 @@
 //! What a watch leaves in the folder of a CPU: its jumps, and how often each difference occurred.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::host::counters::RisenCounters;
+use crate::results::hlog::{LoggedRound, RoundLog};
 use crate::results::schema::clock::{HISTOGRAM_FILE, JUMPS_FILE};
 use crate::results::{ReportError, SampleWriter};
+use crate::stats::{TimedSamples, interval_of};
 
 use super::cause::{Cause, STEAL_TICK_NS};
+use super::config::{Config, Length};
 use super::jump::Jump;
 use super::result::{ClockResult, CpuResult};
 
 /// The file of their distribution in nanoseconds.
 pub(super) const DISTRIBUTION: &str = "histogram.hgrm";
+
+/// The file of the jumps by interval.
+const LOG: &str = "jump.hlog";
 
 /// An upper estimate of a row of the jumps, in bytes.
 pub(super) const BYTES_PER_JUMP: u64 = 160;
@@ -133,4 +140,43 @@ pub(super) fn add(
         })?;
     }
     file.finish()
+}
+
+/// The log of the jumps of a CPU by interval, from the first reading of all CPUs on; `None` where it was watched too
+/// short for one. A step backwards is no jump.
+pub(super) fn interval_log(
+    round: u32,
+    result: &ClockResult,
+    cpu: &CpuResult,
+    config: &Config,
+) -> Option<RoundLog> {
+    let watched = &cpu.watched;
+    let end_ns = result.when(watched.end);
+    let run = match config.length {
+        Length::Duration(time) => time,
+        Length::Iterations(_) | Length::Jumps(_) => Duration::from_nanos(end_ns),
+    };
+    let interval = interval_of(run, config.hlog_interval)?;
+    let mut jumps = TimedSamples::within(0, end_ns);
+    let mut kept = 0;
+    for jump in watched
+        .jumps
+        .iter()
+        .filter(|it| it.cause != Cause::Backward)
+    {
+        let length_ns = i64::try_from(result.nanos(jump.length).0);
+        jumps.push(result.when(jump.begin), length_ns.unwrap_or(i64::MAX));
+        kept += 1;
+    }
+    let round = LoggedRound {
+        number: round,
+        interval,
+        zero: result.begun_at,
+    };
+    RoundLog::of(
+        LOG.to_owned(),
+        jumps,
+        watched.found.saturating_sub(kept),
+        &round,
+    )
 }

@@ -44,6 +44,11 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             "Jumps over time",
             "Each mark is a jump: when it began, and how long it was; the colour is its cause.",
         ),
+        ReportFigure::by_interval(
+            "Jumps by interval",
+            "Percentiles and the maximum of the jumps that began in each interval of the first round; a gap is an \
+             interval with too few jumps for the percentile.",
+        ),
         ReportFigure::new(
             "median",
             "Jumps by cause",

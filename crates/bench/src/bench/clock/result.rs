@@ -1,5 +1,7 @@
 //! What came of a watch, in ticks, with the way to nanoseconds.
 
+use std::time::SystemTime;
+
 use serde::Serialize;
 
 use crate::buffer::PageKind;
@@ -177,6 +179,8 @@ pub(super) struct ClockResult {
     pub scale: AnyClock,
     /// The first reading of all CPUs, in ticks.
     pub origin: u64,
+    /// When that was by the system's time, to some milliseconds.
+    pub begun_at: SystemTime,
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.
     pub coincidences: Option<Coincidences>,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -248,6 +248,7 @@ impl WatchSession {
         let counting = COUNT_LIMIT_FOR_EACH * counting;
         let length = config.length;
         let progress = |elapsed| progress(&together, elapsed);
+        let begun_at = SystemTime::now();
         let (told, signal) = supervise(&mut crew, length, counting, observer, progress)?;
         let throttled = throttling.record();
         let after = Threads::now();
@@ -275,7 +276,14 @@ impl WatchSession {
         let mut findings = self.findings;
         findings.extend(of_throttled_watch(&throttled, config.priority));
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
-        Ok(conclude(config, scale, findings, cpus, interrupted))
+        Ok(conclude(
+            config,
+            scale,
+            findings,
+            cpus,
+            begun_at,
+            interrupted,
+        ))
     }
 }
 

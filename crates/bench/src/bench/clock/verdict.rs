@@ -254,7 +254,15 @@ mod tests {
         let mut config = Config::made_up(&[], Length::Iterations(2000));
         config.priority = priority;
         let clock = AnyClock::Posix(Posix::MONOTONIC);
-        conclude(&config, clock, Vec::new(), cpus.collect(), None).verdict
+        conclude(
+            &config,
+            clock,
+            Vec::new(),
+            cpus.collect(),
+            std::time::SystemTime::UNIX_EPOCH,
+            None,
+        )
+        .verdict
     }
 
     #[test]

@@ -219,6 +219,7 @@ pub fn outcome(
             instrument: Value::Null,
             details: json!({"cpu": woken.cpu, "timer": timer.name(), "limits": judgements}),
             histograms: vec![(DISTRIBUTION.to_owned(), woken.lateness.histogram(1.0))],
+            interval_logs: Vec::new(),
         });
     }
     Ok(outcome)

@@ -15,7 +15,6 @@
 //! | [`rules`] | rules over runs, as a file has them |
 //! | [`against`] | a run judged by rules, against a baseline |
 //! | [`history`] | nodes over many runs |
-//! | [`exposition`] | the text format of Prometheus |
 //! | [`rows`] | rows of the tables |
 //! | [`prometheus`] | text for the node exporter |
 //!
@@ -24,7 +23,6 @@
 pub mod against;
 pub mod baseline;
 pub mod culprits;
-pub mod exposition;
 pub mod history;
 pub mod limits;
 pub mod matrix;

@@ -8,10 +8,10 @@ use std::io::Write as _;
 use std::path::Path;
 
 use super::culprits::{NodeJudgement, NodeVerdict};
-use super::exposition::{Text, flag};
 use super::verdict::PairVerdict;
 use crate::results::ReportError;
 use crate::results::durable::replace;
+use crate::results::exposition::{MetricsText, flag};
 
 /// So many ordered pairs are told each, that is 32 nodes.
 pub const MOST_PAIRS: usize = 32 * 31;
@@ -72,7 +72,7 @@ pub fn write(path: &Path, snapshot: &Snapshot<'_>) -> Result<(), ReportError> {
 
 /// The text of the file.
 pub fn text(snapshot: &Snapshot<'_>) -> String {
-    let mut out = Text::new(PREFIX);
+    let mut out = MetricsText::new(PREFIX);
     out.metric(
         "run_end_timestamp_seconds",
         "When the last run ended, since 1970.",
@@ -83,7 +83,7 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
         "Whether the last run measured all that it was to measure.",
     );
     out.sample(&[], Some(flag(snapshot.complete)));
-    out.nodes(snapshot.nodes);
+    add_nodes(&mut out, snapshot.nodes);
     out.metric("pairs", "Ordered pairs by verdict.");
     use PairVerdict::{Congested, Missing, NotJudged, Ok, Slow, Suspect};
     for verdict in [Ok, Slow, Congested, Suspect, NotJudged, Missing] {
@@ -97,7 +97,7 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
     let all = snapshot.pairs.len() <= MOST_PAIRS;
     let told = |pair: &&Pair<'_>| all || pair.verdict != Ok || pair.slower_by_ns.is_some();
     let told: Vec<&Pair<'_>> = snapshot.pairs.iter().filter(told).collect();
-    out.pairs(&told);
+    add_pairs(&mut out, &told);
     out.into_text()
 }
 
@@ -108,90 +108,98 @@ fn seconds(nanoseconds: Option<f64>) -> Option<f64> {
 /// What is before the name of each metric.
 const PREFIX: &str = "hcabench_fabric_";
 
-impl Text {
-    fn nodes(&mut self, nodes: &[Node<'_>]) {
-        self.metric(
-            "node_slow",
-            "Whether the node is named, by direction; unknown if only round trips show it.",
-        );
-        for node in nodes {
-            let direction = node.judged.verdict.direction();
-            if !matches!(
-                node.judged.verdict,
-                NodeVerdict::NotJudged | NodeVerdict::Missing
-            ) {
-                let told = direction.map_or("none", |direction| direction.name());
-                let labels = [
-                    ("node", node.name),
-                    ("group", node.group),
-                    ("direction", told),
-                ];
-                self.sample(&labels, Some(flag(direction.is_some())));
-            }
-        }
-        self.metric(
-            "node_score",
-            "How far the node stands out, in robust standard deviations.",
-        );
-        for node in nodes {
-            self.sample(
-                &[("node", node.name), ("group", node.group)],
-                node.judged.score,
-            );
-        }
-        self.metric(
-            "node_effect_seconds",
-            "By how much the node's messages take longer than those of others.",
-        );
-        for node in nodes {
-            for (direction, effect) in ["egress", "ingress"]
-                .into_iter()
-                .zip(node.judged.effects_ns)
-            {
-                let labels = [
-                    ("node", node.name),
-                    ("group", node.group),
-                    ("direction", direction),
-                ];
-                self.sample(&labels, seconds(effect));
-            }
+fn add_nodes(out: &mut MetricsText, nodes: &[Node<'_>]) {
+    out.metric(
+        "node_slow",
+        "Whether the node is named, by direction; unknown if only round trips show it.",
+    );
+    for node in nodes {
+        let direction = node.judged.verdict.direction();
+        if !matches!(
+            node.judged.verdict,
+            NodeVerdict::NotJudged | NodeVerdict::Missing
+        ) {
+            let told = direction.map_or("none", |direction| direction.name());
+            let labels = [
+                ("node", node.name),
+                ("group", node.group),
+                ("direction", told),
+            ];
+            out.sample(&labels, Some(flag(direction.is_some())));
         }
     }
+    out.metric(
+        "node_score",
+        "How far the node stands out, in robust standard deviations.",
+    );
+    for node in nodes {
+        out.sample(
+            &[("node", node.name), ("group", node.group)],
+            node.judged.score,
+        );
+    }
+    out.metric(
+        "node_effect_seconds",
+        "By how much the node's messages take longer than those of others.",
+    );
+    for node in nodes {
+        for (direction, effect) in ["egress", "ingress"]
+            .into_iter()
+            .zip(node.judged.effects_ns)
+        {
+            let labels = [
+                ("node", node.name),
+                ("group", node.group),
+                ("direction", direction),
+            ];
+            out.sample(&labels, seconds(effect));
+        }
+    }
+}
 
-    fn pairs(&mut self, pairs: &[&Pair<'_>]) {
-        let help = "Half of a round trip, assumed symmetric.";
-        self.metric("pair_half_round_trip_seconds", help);
-        for pair in pairs {
-            for (quantile, value) in ["0.5", "0.99"].into_iter().zip(pair.half_round_trip_ns) {
-                self.pair(pair, &[("quantile", quantile)], seconds(value));
-            }
-        }
-        let help = "Latency of messages above the minimum of their direction.";
-        self.metric("pair_excess_seconds", help);
-        for pair in pairs {
-            self.pair(pair, &[("quantile", "0.99")], seconds(pair.excess_p99_ns));
-        }
-        let help = "Messages of the last run that did not arrive.";
-        self.metric("pair_lost_messages", help);
-        for pair in pairs {
-            self.pair(pair, &[], pair.lost.map(|lost| lost as f64));
-        }
-        let help = "By how much the way is proved to be slower than it has to be, at least.";
-        self.metric("pair_slower_by_at_least_seconds", help);
-        for pair in pairs {
-            self.pair(pair, &[], seconds(pair.slower_by_ns.map(|ns| ns as f64)));
-        }
-        let help = "Whether the pair is as its tier and nodes lead to expect.";
-        self.metric("pair_ok", help);
-        for pair in pairs {
-            self.pair(pair, &[], Some(flag(pair.verdict == PairVerdict::Ok)));
+fn add_pairs(out: &mut MetricsText, pairs: &[&Pair<'_>]) {
+    let help = "Half of a round trip, assumed symmetric.";
+    out.metric("pair_half_round_trip_seconds", help);
+    for pair in pairs {
+        for (percentile, value) in ["50", "99"].into_iter().zip(pair.half_round_trip_ns) {
+            add_pair(out, pair, &[("percentile", percentile)], seconds(value));
         }
     }
+    let help = "Latency of messages above the minimum of their direction.";
+    out.metric("pair_excess_seconds", help);
+    for pair in pairs {
+        add_pair(
+            out,
+            pair,
+            &[("percentile", "99")],
+            seconds(pair.excess_p99_ns),
+        );
+    }
+    let help = "Messages of the last run that did not arrive.";
+    out.metric("pair_lost_messages", help);
+    for pair in pairs {
+        add_pair(out, pair, &[], pair.lost.map(|lost| lost as f64));
+    }
+    let help = "By how much the way is proved to be slower than it has to be, at least.";
+    out.metric("pair_slower_by_at_least_seconds", help);
+    for pair in pairs {
+        add_pair(
+            out,
+            pair,
+            &[],
+            seconds(pair.slower_by_ns.map(|ns| ns as f64)),
+        );
+    }
+    let help = "Whether the pair is as its tier and nodes lead to expect.";
+    out.metric("pair_ok", help);
+    for pair in pairs {
+        add_pair(out, pair, &[], Some(flag(pair.verdict == PairVerdict::Ok)));
+    }
+}
 
-    fn pair(&mut self, pair: &Pair<'_>, more: &[(&str, &str)], value: Option<f64>) {
-        let own = [("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
-        self.sample(&[&own[..], more].concat(), value);
-    }
+fn add_pair(out: &mut MetricsText, pair: &Pair<'_>, more: &[(&str, &str)], value: Option<f64>) {
+    let own = [("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
+    out.sample(&[&own[..], more].concat(), value);
 }
 
 #[cfg(test)]
@@ -243,13 +251,13 @@ mod tests {
             "hcabench_fabric_node_effect_seconds{node=\"n1\",group=\"s0.s4\",direction=\"egress\"} 0.0000025",
             "hcabench_fabric_pairs{verdict=\"ok\"} 1",
             "hcabench_fabric_pair_half_round_trip_seconds{from=\"n1\",to=\"a \\\"b\\\"\\\\\\nc\",tier=\"leaf\",\
-             quantile=\"0.5\"} 0.0000015",
+             percentile=\"50\"} 0.0000015",
             "hcabench_fabric_pair_lost_messages{from=\"n1\",to=\"a \\\"b\\\"\\\\\\nc\",tier=\"leaf\"} 3",
         ] {
             let is_there = text.lines().any(|it| it == line);
             assert!(is_there, "{line} is not in\n{text}");
         }
-        assert!(text.ends_with('\n') && !text.contains("0.99\"} \n") && !text.contains("ingress"));
+        assert!(text.ends_with('\n') && !text.contains("99\"} \n") && !text.contains("ingress"));
         // Each metric has its help and its type once, before its samples, which stand together.
         let mut known: Vec<&str> = Vec::new();
         for line in text.lines() {
@@ -260,6 +268,8 @@ mod tests {
                     known.push(name);
                 }
                 None if line.starts_with("# TYPE") => assert!(line.ends_with(" gauge")),
+                None if line.starts_with("# UNIT") => assert!(line.ends_with("seconds seconds")),
+                None if line == "# EOF" => {}
                 None => {
                     let name = line.split(['{', ' ']).next().unwrap();
                     assert_eq!(Some(&name), known.last(), "{line}");

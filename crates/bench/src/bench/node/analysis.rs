@@ -10,7 +10,7 @@ use super::sample::Epoch;
 use crate::node::{Wiring, WorkRequestCounts};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::sorting::sort_by_key;
-use crate::stats::{LatencyHistogram, Summary};
+use crate::stats::{LatencyHistogram, Summary, TimedSamples};
 use crate::time::between::Message;
 use crate::time::{Clock, Nanos};
 
@@ -22,6 +22,8 @@ pub(super) struct Judge<C> {
     pub wiring: Wiring,
     /// Whether subscribers are on another host: their stamps are in nanoseconds of its clock.
     pub is_far: bool,
+    /// Whether the moments of samples are wanted, too.
+    pub is_timed: bool,
 }
 
 impl<C: Clock> Judge<C> {
@@ -33,10 +35,25 @@ impl<C: Clock> Judge<C> {
         }
     }
 
+    /// From when the first step that counts was due to a period behind the last, of all publishers, as stamps count.
+    fn span(&self, reports: &Reports) -> [u64; 2] {
+        let steps = reports.publishers.iter().map(|publisher| {
+            let due = |step| {
+                let moment = publisher.schedule.due(publisher.warmup_steps + step);
+                self.epoch.at(&self.clock, moment)
+            };
+            [due(0), due(publisher.steps)]
+        });
+        let all = steps.reduce(|all, one| [all[0].min(one[0]), all[1].max(one[1])]);
+        all.unwrap_or_default()
+    }
+
     /// What came of it.
     pub(super) fn outcome(&self, reports: &Reports) -> Result<RunOutcome, LogError> {
         let mut books = Books::new(&self.wiring, reports)?;
         let (mut latencies, mut intended) = (Vec::new(), Vec::new());
+        let [begin, end] = self.span(reports);
+        let mut by_time = [begin, begin].map(|begin| TimedSamples::within(begin, end));
         let (mut crossed, mut place) = (Vec::new(), 0);
         let mut arrived = Span::default();
         for (subscriber, report) in reports.subscribers.iter().enumerate() {
@@ -55,8 +72,14 @@ impl<C: Clock> Judge<C> {
                 }
                 let publisher = &reports.publishers[sample.header.publisher() as usize];
                 let due = publisher.schedule.due(publisher.warmup_steps + step);
-                latencies.push(at.wrapping_sub(sample.sent_ns) as i64);
-                intended.push(at.wrapping_sub(self.epoch.at(&self.clock, due)) as i64);
+                let begun = [sample.sent_ns, self.epoch.at(&self.clock, due)];
+                let [latency, from_intended] = begun.map(|from| at.wrapping_sub(from) as i64);
+                latencies.push(latency);
+                intended.push(from_intended);
+                if self.is_timed {
+                    by_time[0].push(begun[0], latency);
+                    by_time[1].push(begun[1], from_intended);
+                }
             }
         }
         let (mut published, mut begun) = (Span::default(), Span::default());
@@ -98,6 +121,7 @@ impl<C: Clock> Judge<C> {
                 .reduce(WorkRequestCounts::and),
             lost,
             crossed,
+            by_time,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The node benchmark as the rig runs it: which points there are, and one run of a point in each round.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 
@@ -19,6 +19,7 @@ use crate::buffer::HugePagePolicy;
 use crate::host::MemoryLock;
 use crate::node::settings::Poll;
 use crate::results::finding::{Finding, kinds};
+use crate::results::hlog::{self, LoggedRound, RoundLog};
 use crate::results::schema::{Schema, node as columns, node_between};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
@@ -27,6 +28,7 @@ use crate::rig::benchmark::{
 use crate::rig::error::RigError;
 use crate::rig::findings::{of_placement, of_throttling};
 use crate::rig::memory::{Allowance, MemoryNeed};
+use crate::stats::TimedSamples;
 
 /// The distributions in a point's folder.
 pub const LATENCY: &str = "latency.hgrm";
@@ -91,7 +93,11 @@ impl NodeBenchmark {
             Some(_) => 120,
         };
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds;
+        let of_intervals = match config.interval(point.rate_per_s) {
+            None => 0,
+            Some(_) => 2 * TimedSamples::BYTES,
+        };
+        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds + of_intervals;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let subscribers_here = match config.peer {
             None => wiring.subscribers,
@@ -168,6 +174,9 @@ impl NodeBenchmark {
             let formats = self.config.keep_samples.len() as u64;
             let kept = sent.saturating_add(received).saturating_mul(formats);
             let values = sent.saturating_mul(formats * u64::from(point.values));
+            let interval = self.config.interval(point.rate_per_s);
+            let run = self.config.lasts(point.rate_per_s);
+            let logs = interval.map_or(0, |interval| 2 * hlog::most_bytes(run, interval));
             PlannedPoint {
                 index,
                 rows: vec![PlannedRow {
@@ -180,6 +189,7 @@ impl NodeBenchmark {
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(values.saturating_mul(files::BYTES_PER_VALUE))
                     .saturating_add(lost)
+                    .saturating_add(logs)
                     .saturating_add(BYTES_PER_POINT),
                 bytes_once: BYTES_PER_POINT,
                 bytes_of_losses: lost,
@@ -192,6 +202,23 @@ impl NodeBenchmark {
         }
     }
 
+    /// The logs of a round by interval, where there are some.
+    fn interval_logs(&self, point: &Point, round: u32, run: &mut Run) -> Vec<RoundLog> {
+        let Some(interval) = self.config.interval(point.rate_per_s) else {
+            return Vec::new();
+        };
+        let round = LoggedRound {
+            number: round,
+            interval,
+            // Stamps count from there.
+            zero: SystemTime::UNIX_EPOCH,
+        };
+        let samples = std::mem::take(&mut run.outcome.by_time);
+        let logs = [LATENCY, INTENDED].into_iter().zip(samples);
+        let logs = logs.map(|(of, samples)| RoundLog::of(hlog::beside(of), samples, 0, &round));
+        logs.flatten().collect()
+    }
+
     fn round(
         &self,
         point: &Point,
@@ -200,7 +227,8 @@ impl NodeBenchmark {
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
         let folder = &place.folders[0];
-        let run = machine.run(point, &self.config, folder, progress)?;
+        let mut run = machine.run(point, &self.config, folder, progress)?;
+        let interval_logs = self.interval_logs(point, place.round, &mut run);
         files::add_lost(folder, place.round, &run)?;
         let proved = match (&run.far, &self.config.peer) {
             (Some(far), Some(asked)) => {
@@ -261,6 +289,7 @@ impl NodeBenchmark {
             }),
             details: json!({ "by_subscriber": found.by_subscriber }),
             histograms,
+            interval_logs,
             ..RowOutcome::default()
         };
         Ok(Outcome {

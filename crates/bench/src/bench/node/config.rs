@@ -10,6 +10,7 @@ use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos, RedisKind, SocketSettings};
 use crate::rig::named::{Named, named};
 use crate::rig::ports::{PortRequest, UcRouteRequest};
+use crate::stats::interval_of;
 use crate::time::ClockKind;
 
 /// The most publishers, and the most subscribers: each has a thread or a process.
@@ -174,6 +175,8 @@ pub struct Config {
     pub tells_progress: bool,
     /// The formats in which a row is written for each sample.
     pub keep_samples: Vec<Format>,
+    /// The length of intervals in logs, where one was asked for.
+    pub hlog_interval: Option<Duration>,
 }
 
 impl Config {
@@ -183,6 +186,19 @@ impl Config {
             PublishingLength::Count(count) => count,
             PublishingLength::Duration(duration) => steps_in(duration, rate_per_s).max(1),
         }
+    }
+
+    /// How long steps that count go on, at that rate.
+    pub(super) fn lasts(&self, rate_per_s: f64) -> Duration {
+        let seconds = self.steps(rate_per_s) as f64 / rate_per_s;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// The length of intervals in logs, at that rate; `None` where there are no logs: between two hosts samples have no
+    /// latency but bounds of one.
+    pub(super) fn interval(&self, rate_per_s: f64) -> Option<Duration> {
+        let interval = interval_of(self.lasts(rate_per_s), self.hlog_interval);
+        interval.filter(|_| self.peer.is_none())
     }
 
     /// Steps before them.

@@ -106,6 +106,7 @@ mod tests {
             work: None,
             lost: Vec::new(),
             crossed: Vec::new(),
+            by_time: Default::default(),
         };
         change(&mut outcome);
         let found = of(&point, &outcome);

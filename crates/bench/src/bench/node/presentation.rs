@@ -70,6 +70,11 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             "Latency from the intended time of sending, by percentile.",
         )
         .with("metric", "intended"),
+        ReportFigure::by_interval(
+            "Latency over time",
+            "Percentiles and the maximum of the samples sent in each interval of the first round; a gap is an interval \
+             with too few samples for the percentile.",
+        ),
     ],
     reading: &[
         "latency: From the stamp of a sample, taken right before it is handed to its node, to right after its \

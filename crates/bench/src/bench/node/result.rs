@@ -9,7 +9,7 @@ use super::timer::Schedule;
 use crate::buffer::PageKind;
 use crate::node::WorkRequestCounts;
 use crate::rig::ledger::Tally;
-use crate::stats::{LatencyHistogram, Summary};
+use crate::stats::{LatencyHistogram, Summary, TimedSamples};
 use crate::time::Ticks;
 use crate::time::between::Message;
 
@@ -214,6 +214,8 @@ pub(super) struct RunOutcome {
     /// Of samples from another host, in place of latencies: each that came first and unharmed, with its place among all
     /// arrivals.
     pub crossed: Vec<(usize, Message)>,
+    /// Latencies by when their samples were sent, and those from the intended time by that; empty unless wanted.
+    pub by_time: [TimedSamples; 2],
 }
 
 /// A distribution.

@@ -279,6 +279,7 @@ impl ClockUser for NodeRun<'_> {
             epoch,
             wiring: point.wiring,
             is_far: far.is_some(),
+            is_timed: config.interval(point.rate_per_s).is_some(),
         };
         Ok(Run {
             outcome: judge.outcome(&reports)?,
@@ -301,9 +302,9 @@ fn unique_name() -> String {
 
 /// How long a run takes, if nothing has to be waited for.
 pub(super) fn usual(point: &Point, config: &Config) -> Duration {
-    let steps = config.steps(point.rate_per_s) + config.warmup_steps(point.rate_per_s);
-    let seconds = steps as f64 / point.rate_per_s;
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    let warmup = config.warmup_steps(point.rate_per_s) as f64 / point.rate_per_s;
+    let warmup = Duration::try_from_secs_f64(warmup).unwrap_or(Duration::MAX);
+    config.lasts(point.rate_per_s).saturating_add(warmup)
 }
 
 /// How long nothing may arrive: connecting, whoever does it in the end, the warm-up, a period of a low rate, and what is

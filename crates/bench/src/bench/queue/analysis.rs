@@ -15,45 +15,62 @@ pub struct ElementRecords<'a> {
     pub intended: Option<Vec<Ticks>>,
 }
 
+/// From when to when a time of the element of that number is.
+pub(super) type ElementMoments = fn(&ElementRecords<'_>, usize) -> [Ticks; 2];
+
+impl ElementRecords<'_> {
+    /// Elements that both ends noted.
+    pub(super) fn count(&self) -> usize {
+        self.sent.len().min(self.received.len())
+    }
+
+    /// The times that each element has, without those from one CPU to the other where its stamps have none.
+    pub(super) fn moments(&self, has_latencies: bool) -> PerOperation<Option<ElementMoments>> {
+        let of_one_end = PerOperation::<Option<ElementMoments>> {
+            enqueue: Some(|noted, at| [noted.sent[at][1], noted.sent[at][2]]),
+            dequeue: Some(|noted, at| [noted.received[at][1], noted.received[at][2]]),
+            ..PerOperation::default()
+        };
+        if !has_latencies {
+            return of_one_end;
+        }
+        let intended: ElementMoments = |noted, at| {
+            let moments = noted.intended.as_deref().unwrap_or_default();
+            [moments[at], noted.received[at][2]]
+        };
+        PerOperation {
+            latency: Some(|noted, at| [noted.sent[at][0], noted.received[at][2]]),
+            intended: self.intended.is_some().then_some(intended),
+            ..of_one_end
+        }
+    }
+}
+
 /// The times of a run, without those from one CPU to the other where its stamps have none; `None` if no element counts.
 pub fn times<C: Clock>(
     clock: &C,
     noted: &ElementRecords<'_>,
     has_latencies: bool,
 ) -> Option<Times> {
-    let (sent, received) = (noted.sent, noted.received);
-    let sorted = |of: &dyn Fn(usize) -> (Ticks, Ticks)| {
-        let all = 0..sent.len().min(received.len());
-        let lengths = all.map(of).map(|(from, to)| length_ns(clock, from, to));
-        let mut lengths: Vec<i64> = lengths.collect();
+    let depth = depth(noted.sent, noted.received)?;
+    let sorted = |of: &Option<ElementMoments>| {
+        let Some(of) = of else {
+            return Vec::new();
+        };
+        let elements = 0..noted.count();
+        let mut lengths: Vec<i64> = elements.map(|at| length_ns(clock, of(noted, at))).collect();
         lengths.sort_unstable();
         lengths
     };
-    let operations = PerOperation {
-        enqueue: sorted(&|at| (sent[at][1], sent[at][2])),
-        dequeue: sorted(&|at| (received[at][1], received[at][2])),
-        ..PerOperation::default()
-    };
-    let depth = depth(sent, received)?;
-    if !has_latencies {
-        return Some(Times::of(&operations, None));
-    }
-    let intended = noted.intended.as_ref();
-    let samples = PerOperation {
-        latency: sorted(&|at| (sent[at][0], received[at][2])),
-        intended: intended.map_or_else(Vec::new, |moments| {
-            sorted(&|at| (moments[at], received[at][2]))
-        }),
-        ..operations
-    };
-    Some(Times::of(&samples, Some(depth)))
+    let samples = noted.moments(has_latencies).map(sorted);
+    Some(Times::of(&samples, has_latencies.then_some(depth)))
 }
 
 /// The times of round trips, from what the sender noted: before it put an element in, and when the answer was out.
 pub fn round_trips<C: Clock>(clock: &C, noted: &[Record]) -> Times {
     let lengths = noted
         .iter()
-        .map(|[stamp, _, back]| length_ns(clock, *stamp, *back));
+        .map(|[stamp, _, back]| length_ns(clock, [*stamp, *back]));
     let mut round_trip: Vec<i64> = lengths.collect();
     round_trip.sort_unstable();
     let samples = PerOperation {
@@ -66,7 +83,7 @@ pub fn round_trips<C: Clock>(clock: &C, noted: &[Record]) -> Times {
 /// The elements that count, a row each.
 pub fn rows<C: Clock>(clock: &C, noted: &ElementRecords<'_>, round: u32) -> Vec<ElementRow> {
     let at = |moment: Ticks| clock.to_nanos(moment).0;
-    (0..noted.sent.len().min(noted.received.len()))
+    (0..noted.count())
         .map(|index| {
             let (sent, received) = (noted.sent[index], noted.received[index]);
             ElementRow {
@@ -78,14 +95,14 @@ pub fn rows<C: Clock>(clock: &C, noted: &ElementRecords<'_>, round: u32) -> Vec<
                 t_enqueued_ns: at(sent[2]),
                 t_dequeue_ns: at(received[1]),
                 t_dequeued_ns: at(received[2]),
-                latency_ns: length_ns(clock, sent[0], received[2]),
+                latency_ns: length_ns(clock, [sent[0], received[2]]),
             }
         })
         .collect()
 }
 
 /// A length of time, below zero when the clock of one CPU is behind that of the other.
-fn length_ns<C: Clock>(clock: &C, from: Ticks, to: Ticks) -> i64 {
+pub(super) fn length_ns<C: Clock>(clock: &C, [from, to]: [Ticks; 2]) -> i64 {
     // Of the difference, so that both ends are not rounded for themselves.
     let difference = to.0.wrapping_sub(from.0) as i64;
     let length = clock.to_nanos(Ticks(difference.unsigned_abs())).0;
@@ -219,7 +236,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_behind_gives_a_length_below_zero() {
         let clock = Posix::MONOTONIC;
-        assert_eq!(length_ns(&clock, Ticks(100), Ticks(93)), -7);
-        assert_eq!(length_ns(&clock, Ticks(u64::MAX), Ticks(4)), 5);
+        assert_eq!(length_ns(&clock, [Ticks(100), Ticks(93)]), -7);
+        assert_eq!(length_ns(&clock, [Ticks(u64::MAX), Ticks(4)]), 5);
     }
 }

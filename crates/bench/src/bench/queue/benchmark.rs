@@ -26,6 +26,7 @@ use crate::host::{HugePages, MemoryLock, Topology, interrupt, pinning};
 use crate::node::wiring::Wiring;
 use crate::pacing::SplitMix64;
 use crate::queues::arena::Arena;
+use crate::results::hlog;
 use crate::results::schema::Schema;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{
@@ -35,6 +36,7 @@ use crate::rig::clock_offset::{ClockOffset, measure_offset};
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
 use crate::rig::priority::SpinPlacement;
+use crate::stats::interval_of;
 use crate::time::AnyClock;
 
 mod outcome;
@@ -45,6 +47,8 @@ const KEPT_PER_S: f64 = 1e7;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
+/// Logs by interval of a round: enqueue, dequeue, latency and latency from the intended time.
+const LOGS: u64 = 4;
 
 #[derive(Debug)]
 pub struct QueueBenchmark {
@@ -188,6 +192,16 @@ impl QueueBenchmark {
         }
     }
 
+    /// Bytes of the logs by interval of a round of a point, at the most; of a number of elements its time is estimated.
+    fn log_bytes(&self, point: &Point) -> u64 {
+        let time = match self.config.length {
+            RoundLength::Elements(_) => self.time(point),
+            RoundLength::Time(time) => time,
+        };
+        interval_of(time, self.config.hlog_interval)
+            .map_or(0, |interval| LOGS * hlog::most_bytes(time, interval))
+    }
+
     /// How long a round of a point takes, about.
     fn time(&self, point: &Point) -> Duration {
         let most = match self.is_shared() {
@@ -305,7 +319,9 @@ impl Benchmark for QueueBenchmark {
                 settings: rows::settings(point, &self.config),
             }],
             time: self.time(point),
-            bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
+            bytes: self.kept_elements() * BYTES_PER_ELEMENT
+                + self.log_bytes(point)
+                + BYTES_PER_POINT,
             bytes_once: BYTES_PER_POINT,
             bytes_of_losses: 0,
             may_abort: false,

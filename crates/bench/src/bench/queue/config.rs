@@ -81,6 +81,8 @@ pub struct Config {
     pub huge_pages: HugePagePolicy,
     /// Whether the stamps of all elements are kept, for `elements.csv`.
     pub keep_elements: bool,
+    /// The length of intervals in logs, where one was asked for.
+    pub hlog_interval: Option<Duration>,
     /// Whether any point is under memory load.
     pub has_memory_load: bool,
 }

@@ -238,6 +238,7 @@ pub(super) fn config() -> Config {
         length: RoundLength::Elements(COUNT as u64),
         timeout: Duration::from_millis(500),
         keep_elements: true,
+        hlog_interval: None,
         ..made_up::config()
     }
 }

@@ -7,7 +7,7 @@
 //! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `roles`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads, `batches` for short operations) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
-//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `findings`, `error`, `presentation` |
+//! | what comes of it | `result`, `analysis`, `interval_logs`, `floor`, `counters`, `rows`, `findings`, `error`, `presentation` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
 //! application does with an element.
@@ -34,6 +34,7 @@ mod faulty;
 mod findings;
 #[allow(missing_docs)]
 pub mod floor;
+mod interval_logs;
 #[allow(missing_docs)]
 pub mod judge;
 mod left_out;

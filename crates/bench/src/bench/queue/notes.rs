@@ -98,6 +98,14 @@ impl EndReport {
         }
     }
 
+    /// What the sender noted of round trips; none where the receiver noted times, too.
+    pub(super) fn round_trips(&self, receiver: &EndReport) -> Option<&[Record]> {
+        match (&self.notes, &receiver.notes) {
+            (Notes::Times(sent), Notes::Numbers(_)) => Some(&sent[..self.end.tally.noted]),
+            _ => None,
+        }
+    }
+
     /// The times of its batches; none where operations were not timed in batches.
     pub(super) fn batches(&self) -> Option<&[BatchRecord]> {
         match &self.notes {

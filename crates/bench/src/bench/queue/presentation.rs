@@ -77,6 +77,11 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             "Time of an enqueue by percentile, the time stamp included.",
         )
         .with("metric", "enqueue"),
+        ReportFigure::by_interval(
+            "Latency in the queue over time",
+            "Percentiles and the maximum of the elements enqueued in each interval of the first round; a gap is an \
+             interval with too few elements for the percentile.",
+        ),
     ],
     reading: &[
         "enqueue, dequeue: The time of one operation, the time stamp included.",

@@ -11,6 +11,7 @@ use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
 use crate::host::throttling::ThrottlingRecord;
+use crate::results::hlog::RoundLog;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 
@@ -84,6 +85,17 @@ impl<T> PerOperation<T> {
     }
 }
 
+/// The files of distributions, in that order.
+pub(super) const DISTRIBUTIONS: [&str; 7] = [
+    "enqueue.hgrm",
+    "dequeue.hgrm",
+    "latency.hgrm",
+    "intended_latency.hgrm",
+    "round_trip.hgrm",
+    "enqueue_batch.hgrm",
+    "dequeue_batch.hgrm",
+];
+
 /// How full the queue was: elements between the end of their enqueue and the end of their dequeue.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Depth {
@@ -123,16 +135,7 @@ impl Times {
 
     /// The files of the distributions; without a schedule there is none from the intended time.
     pub(super) fn files(&self) -> Vec<(String, LatencyHistogram)> {
-        let names = [
-            "enqueue.hgrm",
-            "dequeue.hgrm",
-            "latency.hgrm",
-            "intended_latency.hgrm",
-            "round_trip.hgrm",
-            "enqueue_batch.hgrm",
-            "dequeue_batch.hgrm",
-        ];
-        let all = names.into_iter().zip(self.histograms.all());
+        let all = DISTRIBUTIONS.into_iter().zip(self.histograms.all());
         all.filter(|(_, histogram)| histogram.count() > 0)
             .map(|(name, histogram)| (name.to_owned(), histogram.clone()))
             .collect()
@@ -187,6 +190,8 @@ pub struct RunResult {
     /// Elements that should have gone through behind the warm-up.
     pub elements: u64,
     pub times: Option<Times>,
+    /// The same by interval, where it was long enough or that was asked for.
+    pub interval_logs: Vec<RoundLog>,
     /// Elements a second through the queue, by the receiver's clock; `per_second` says over which time.
     pub throughput_per_s: Option<f64>,
     /// Elements a second into it, by the sender's clock.
@@ -259,6 +264,7 @@ pub mod made_up {
             priority: None,
             huge_pages: HugePagePolicy::Try,
             keep_elements: false,
+            hlog_interval: None,
             has_memory_load: false,
         }
     }
@@ -346,6 +352,7 @@ pub mod made_up {
                 depth: Some(Depth { max: 5, mean: 1.5 }),
                 per_stamp: 1,
             }),
+            interval_logs: Vec::new(),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
             sent_per_s: Some(1e9 / enqueue_ns as f64),
             floors: Some(PerOperation {

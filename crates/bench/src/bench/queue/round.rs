@@ -7,6 +7,7 @@ use super::control::Ending;
 use super::ends::{self, EndsMaker};
 use super::error::RunError;
 use super::floor::{self, Handoff, QueueFloor};
+use super::interval_logs;
 use super::judge::{ObservedElements, Outcome, Verdict};
 use super::notes::{EndReport, Notes};
 use super::per_second;
@@ -127,6 +128,10 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
             .or_else(|| round_trips(task, &reports))
             .or_else(|| batches(task, &reports)),
     };
+    let interval_logs = match is_clean {
+        true => interval_logs::of(task, &reports, noted.as_ref(), round),
+        false => Vec::new(),
+    };
     let has_floors = config.measure.has_times() && (wiring.is_none() || is_clean);
     let kept = noted.filter(|_| config.keep_elements);
     RunResult {
@@ -134,6 +139,7 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
         verdict,
         elements,
         times,
+        interval_logs,
         throughput_per_s: per_second.receiver.filter(|_| is_clean),
         sent_per_s: per_second.sender.filter(|_| is_clean),
         floors: has_floors.then_some(floors),
@@ -186,14 +192,8 @@ fn unless_disturbed(ended: Result<EndReports, RunError>) -> Result<Option<EndRep
 
 /// The times of round trips, if the sender alone noted times.
 fn round_trips(task: &Task, ends: &EndReports) -> Option<Times> {
-    let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
-    match (&sender.notes, &receiver.notes) {
-        (Notes::Times(sent), Notes::Numbers(_)) => {
-            let noted = &sent[..sender.end.tally.noted];
-            Some(analysis::round_trips(&task.clock, noted))
-        }
-        _ => None,
-    }
+    let noted = ends.sender[0].round_trips(&ends.receiver[0])?;
+    Some(analysis::round_trips(&task.clock, noted))
 }
 
 /// The times of batches, if both ends noted them.

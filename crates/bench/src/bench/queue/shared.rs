@@ -162,9 +162,27 @@ pub(super) fn merged(all: &[EndReport]) -> EndResult {
     }
 }
 
-/// The times of a clean run: what each consumer noted of an element, beside what its producer did.
-pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
-    let clock = &task.clock;
+/// What was noted of the elements of a clean run.
+pub(super) struct SharedRecords {
+    sent: Vec<Record>,
+    received: Vec<Record>,
+    intended: Vec<Ticks>,
+}
+
+impl SharedRecords {
+    /// To be called once.
+    pub(super) fn records(&mut self) -> ElementRecords<'_> {
+        let intended = std::mem::take(&mut self.intended);
+        ElementRecords {
+            sent: &self.sent,
+            received: &self.received,
+            intended: (!intended.is_empty()).then_some(intended),
+        }
+    }
+}
+
+/// What each consumer noted of an element, beside what its producer did; `None` where these are no times.
+pub(super) fn records(task: &Task, reports: &EndReports) -> Option<SharedRecords> {
     let of_producers: Vec<_> = (reports.sender.iter().enumerate())
         .map(|(number, report)| {
             let noted = report.end.tally.noted;
@@ -188,12 +206,17 @@ pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
             intended.extend(moments.as_ref().map(|moments| moments[number]));
         }
     }
-    let noted = ElementRecords {
-        sent: &sent,
-        received: &received,
-        intended: (!intended.is_empty()).then_some(intended),
-    };
-    let mut times = analysis::times(clock, &noted, true)?;
+    Some(SharedRecords {
+        sent,
+        received,
+        intended,
+    })
+}
+
+/// The times of a clean run.
+pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
+    let mut records = records(task, reports)?;
+    let mut times = analysis::times(&task.clock, &records.records(), true)?;
     // Elements are not in the order in which they were put in, and may be of several queues.
     times.depth = None;
     Some(times)

@@ -107,6 +107,36 @@ fn curves_are_those_of_the_samples() {
     assert!((share - 0.9999).abs() < 1e-12 && (value - 9999.0).abs() < 1.1);
 }
 
+#[test]
+fn a_line_has_a_gap_where_an_interval_has_no_percentile() {
+    let drawing = by_interval(2).draw(SIZE).unwrap();
+    has(
+        &drawing,
+        &[
+            "time since the round began (s)",
+            "60",
+            "set 0, p0",
+            "set 0, p1",
+        ],
+    );
+    let first = palette::look((0, 0)).colour;
+    let lines = paths(&drawing).filter(|(_, width, colour)| *width == 1.5 && *colour == first);
+    let lengths: Vec<usize> = lines.map(|(points, ..)| points.len()).collect();
+    assert_eq!(lengths, [2, 55]);
+    // What is alone between two gaps is a mark.
+    let marks = drawing
+        .shapes
+        .iter()
+        .filter(|shape| matches!(shape, Shape::Dot { radius, .. } if *radius == 2.4));
+    assert_eq!(marks.count(), 1);
+    let mut none = by_interval(1);
+    none.lines[0].values.iter_mut().for_each(|it| it.1 = None);
+    none.draw(SIZE).refused(&["no samples"]);
+    by_interval(15)
+        .draw(SIZE)
+        .refused(&["15 percentiles of points"]);
+}
+
 fn paths(drawing: &Drawing) -> impl Iterator<Item = (&[(f64, f64)], f64, Colour)> {
     drawing.shapes.iter().filter_map(|shape| match shape {
         Shape::Path {

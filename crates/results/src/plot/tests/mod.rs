@@ -9,6 +9,7 @@ use super::curves::{Curves, DistributionCurve, shares_of_sorted, tail_of_sorted}
 use super::drawing::{Anchor, Shape, Text};
 use super::family::{self, Dot, Family, Published};
 use super::histogram::{Distribution, Histogram};
+use super::intervals::{ByInterval, IntervalLine};
 use super::load::{self, Loads, Step};
 use super::median::{MedianLine, MedianMark, Medians};
 use super::surface::{Height, Surface};
@@ -215,6 +216,29 @@ fn over_time(sets: &[Vec<i64>]) -> OverTime {
     }
 }
 
+/// Percentiles of 60 intervals of a second; the third has none, and the last is alone behind another without.
+fn by_interval(lines: usize) -> ByInterval {
+    let value = |line: usize, second: usize| {
+        let is_empty = second == 2 || second == 58;
+        (!is_empty).then(|| 4e4 * (line + 1) as f64 + 300.0 * (second % 7) as f64)
+    };
+    let line = |line: usize| IntervalLine {
+        label: format!("set 0, p{line}"),
+        values: (0..60)
+            .map(|second| (1e9 * (second as f64 + 0.5), value(line, second)))
+            .collect(),
+    };
+    ByInterval {
+        chart: chart(
+            "Latency by interval",
+            "time since the round began",
+            "latency",
+        ),
+        lines: (0..lines).map(line).collect(),
+        end_ns: 6e10,
+    }
+}
+
 fn says(drawing: &Drawing, wanted: &str) -> bool {
     drawing.texts().any(|text| text.text.contains(wanted))
 }
@@ -300,6 +324,7 @@ fn no_text_is_cut_off_or_covered() {
             ecdf(sets).ecdf(size),
             percentiles(sets).percentiles(size),
             over_time(sets).draw(size),
+            by_interval(4).draw(size),
         ] {
             assert_sound(&drawn.unwrap());
         }

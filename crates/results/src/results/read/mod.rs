@@ -14,11 +14,13 @@
 //! | [`Fabric`] | the folder of a fabric: nodes, a column of all pairs, and what is damaged |
 //! | `RowFile` | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
+//! | [`each_interval`] | a `.hlog` file, an interval at a time |
 
 mod damage;
 mod fabric;
 mod folder;
 mod hgrm;
+mod hlog;
 mod rows;
 mod run;
 mod table;
@@ -28,6 +30,7 @@ mod tests;
 pub use fabric::{Fabric, FabricNode};
 pub use folder::is_of_hcabench;
 pub use hgrm::Hgrm;
+pub use hlog::{LoggedInterval, each_interval};
 pub use rows::Cells;
 pub use run::{Point, Run};
 pub use table::{Row, Table};

@@ -1,6 +1,6 @@
 //! The clock benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
+use super::{Better, Column, Data, HLOG_INTERVAL, Over, ROUND, SampleFile, Schema, columns, join};
 
 /// The percentiles that are reported, each with its column, in ascending order.
 pub const PERCENTILES: [(f64, Column); 9] = [
@@ -150,7 +150,7 @@ pub const HISTOGRAM_FILE: SampleFile = SampleFile {
 pub const SCHEMA: Schema = Schema {
     benchmark: "clock",
     title: "clock",
-    run: &RUN,
+    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[HLOG_INTERVAL]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[JUMPS_FILE, HISTOGRAM_FILE],

@@ -283,6 +283,14 @@ pub const FIND_RATE: Column = Column::setting(
 )
 .unset("none");
 
+/// How a run is divided into intervals.
+pub const HLOG_INTERVAL: Column = Column::setting(
+    "hlog_interval_ns",
+    "length of the intervals that have a distribution each (--hlog-interval)",
+)
+.data(Data::Whole)
+.unset("1 s in runs of 60 s or more");
+
 /// What a search for the highest rate goes by (`--find-rate`).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchedRate {

@@ -1,6 +1,8 @@
 //! The node benchmark.
 
-use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{
+    Better, Column, Data, FIND_RATE, HLOG_INTERVAL, Over, ROUND, SampleFile, Schema, SearchedRate,
+};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -284,7 +286,7 @@ columns! {
 pub const SCHEMA: Schema = Schema {
     benchmark: "node",
     title: "node",
-    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
+    run: &join::<{ RUN.len() + 2 }>(&[&RUN, &[FIND_RATE, HLOG_INTERVAL]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],

@@ -1,6 +1,8 @@
 //! The queue benchmark.
 
-use super::{Better, Column, Data, FIND_RATE, Over, ROUND, SampleFile, Schema, SearchedRate};
+use super::{
+    Better, Column, Data, FIND_RATE, HLOG_INTERVAL, Over, ROUND, SampleFile, Schema, SearchedRate,
+};
 use super::{columns, distribution_columns, join};
 
 columns! {
@@ -345,7 +347,7 @@ columns! {
 pub const SCHEMA: Schema = Schema {
     benchmark: "queue",
     title: "queue",
-    run: &join::<{ RUN.len() + 1 }>(&[&RUN, &[FIND_RATE]]),
+    run: &join::<{ RUN.len() + 2 }>(&[&RUN, &[FIND_RATE, HLOG_INTERVAL]]),
     point: &POINT,
     figures: &FIGURES,
     samples: &[ELEMENTS],

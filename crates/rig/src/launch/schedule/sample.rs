@@ -33,23 +33,16 @@ impl Sample {
     /// The rank at each place of the circle.
     pub(super) fn order(self, ranks: u32) -> Vec<u32> {
         let mut order: Vec<u32> = (0..ranks).collect();
-        shuffle(&mut order, &mut SplitMix64::new(!self.seed));
+        SplitMix64::new(!self.seed).shuffle(&mut order);
         order
     }
 
     /// `count` of all rounds, in order.
     pub(super) fn rounds(self, all: u32, count: usize) -> Vec<u32> {
         let mut rounds: Vec<u32> = (0..all).collect();
-        shuffle(&mut rounds, &mut SplitMix64::new(self.seed));
+        SplitMix64::new(self.seed).shuffle(&mut rounds);
         rounds.truncate(count);
         rounds.sort_unstable();
         rounds
-    }
-}
-
-/// Draws an order.
-fn shuffle(all: &mut [u32], numbers: &mut SplitMix64) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, (numbers.draw() % (last as u64 + 1)) as usize);
     }
 }

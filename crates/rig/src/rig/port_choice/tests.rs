@@ -45,6 +45,7 @@ fn device(name: &str, ports: Vec<Port>) -> Device {
         adapter_guid: None,
         transport: Transport::InfiniBand,
         firmware: String::new(),
+        driver: None,
         vendor: (0, 0),
         numa_node: None,
         pci_address: None,

@@ -246,7 +246,7 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
                     "port_changes": result.ports.changes,
                     "stamp_shares_cpu": result.circumstances.placement.stamp_shares_cpu(),
                 }),
-                histograms: Vec::new(),
+                ..RowOutcome::default()
             }],
             ..Outcome::default()
         };

@@ -84,6 +84,7 @@ fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Posix> 
             subscribers,
         },
         is_far: false,
+        is_timed: true,
     }
 }
 
@@ -130,6 +131,11 @@ fn missed_refused_and_lost_samples_are_told_apart() {
     let intended = outcome.intended.summary.unwrap();
     assert_eq!(intended.min_ns, (WAY + LATE) as i64);
     assert_eq!(intended.max_ns, (WAY + LATE) as i64);
+    // By when they were sent, and by when they were to be: within the time of all steps.
+    for mut samples in outcome.by_time {
+        let divided = samples.divided(std::time::Duration::from_secs(1)).unwrap();
+        assert_eq!((divided.count(), divided.samples()), (1, 5));
+    }
     // From step 0, when it was due, to step 7 there are five intervals for what was sent, four for what came.
     assert_eq!(
         outcome.send_rate_per_s.map(f64::round),

@@ -131,6 +131,7 @@ fn task(clock: Scripted, warm_up: u64) -> NodeTask<Scripted> {
             log: LogPlace::Memory,
             tells_progress: false,
             keep_samples: Vec::new(),
+            hlog_interval: None,
         },
         shared: Arc::new(SharedState::new(wiring, &SharedState::memory(&wiring).unwrap()).unwrap()),
         rate_per_s: 1e9 / PERIOD as f64,

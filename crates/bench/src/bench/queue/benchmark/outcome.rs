@@ -88,6 +88,7 @@ impl QueueBenchmark {
             instrument,
             details,
             histograms: (run.times.as_ref()).map_or_else(Vec::new, Times::files),
+            interval_logs: run.interval_logs.clone(),
         };
         Outcome {
             rows: vec![row],

@@ -1,4 +1,4 @@
-"""The figures of the method, for the notebooks beside this file: histogram, medians with bars, surface.
+"""The figures of the method, by matplotlib: histogram, medians with bars, surface, percentiles.
 
 Colours are those of Okabe and Ito, which stay apart for the colour-blind; line styles and markers say the same a second
 time. They are given out in the order in which series are drawn.
@@ -6,12 +6,13 @@ time. They are given out in the order in which series are drawn.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib import colormaps
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from hcabench_results import Distribution
+from .distribution import Distribution
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C8C00"]
 LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 1))]
@@ -19,10 +20,15 @@ MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
 # The range that all histograms of the method have, so that they can be compared at a glance.
 USUAL_RANGE_NS = (0, 10_000)
 
-plt.rcParams.update({
+STYLE = {
     "figure.dpi": 110, "figure.constrained_layout.use": True, "axes.grid": True, "grid.alpha": 0.3,
     "axes.axisbelow": True, "font.size": 9, "axes.titlesize": 11, "legend.fontsize": 8, "legend.framealpha": 0.9,
-})
+}
+
+
+def set_style():
+    """Makes this style matplotlib's default."""
+    plt.rcParams.update(STYLE)
 
 
 def style(number):
@@ -97,6 +103,7 @@ def medians(table, x, lines, title, subtitle="", y="p50", low="p10", high="p90",
             x_words=None, panel_words=str):
     """Medians over `x` with bars from `low` to `high`: a line for each value of the column `lines`, a panel for each of
     the column `panel`."""
+    table = _in_floats(table)
     panels = [(None, table)] if panel is None else list(table.groupby(panel, sort=True))
     figure, grid = plt.subplots(1, len(panels), figsize=(max(7, 3.7 * len(panels)), 4.3), sharey=True, squeeze=False)
     names = list(dict.fromkeys(table[lines]))
@@ -136,6 +143,7 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
     Where a pair of settings has no value there is a hole, and the panel's title counts them. A panel that has no face
     is left out and named in the subtitle; without any panel there is no figure.
     """
+    table = _in_floats(table)
     panels = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
     shown, flat = [], []
     for name, part in panels:
@@ -274,6 +282,12 @@ def _without_samples(name, absent, missing):
     return f"{name}: no samples{_and_absent(absent, missing)}"
 
 
+def _in_floats(table):
+    """The table with floats and NaN in place of `Int64` and `NA`, which NumPy and matplotlib do not take."""
+    nullable = [name for name in table if isinstance(table[name].dtype, (pd.Int64Dtype, pd.Float64Dtype))]
+    return table.astype({name: float for name in nullable})
+
+
 def _weighted(samples):
     """Values, how often each is there, and how many have no value."""
     if isinstance(samples, Distribution):
@@ -281,7 +295,7 @@ def _weighted(samples):
     if isinstance(samples, tuple):
         values, counts = (np.asarray(part) for part in samples)
         return values[counts > 0], counts[counts > 0], 0
-    values = np.asarray(samples, dtype=float)
+    values = samples.to_numpy(dtype=float, na_value=np.nan) if isinstance(samples, pd.Series) else np.asarray(samples, dtype=float)
     there = values[np.isfinite(values)]
     return there, np.ones(len(there), dtype=np.int64), len(values) - len(there)
 

@@ -1,4 +1,4 @@
-"""What the notebooks share, on the sample and on folders that are not whole. Run by ci/notebooks."""
+"""The module hcabench, on the samples and on folders that are not whole. Run by ci/notebooks."""
 
 import gzip
 import json
@@ -6,16 +6,162 @@ import shutil
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import polars
 
-import hcabench_figures as figures
-import hcabench_results as results
+import hcabench as results
+from hcabench import figures
 
-SAMPLE = Path(__file__).parent / "sample"
+SAMPLE = Path(__file__).parents[1] / "notebooks/sample"
+LOG = Path(__file__).parents[1] / "crates/results/src/results/read/hlog/two_rounds.hlog"
 OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
+
+
+class Frames(unittest.TestCase):
+    def test_a_run_opens_without_the_name_of_its_benchmark(self):
+        for folder in SAMPLE.iterdir():
+            if folder.is_dir():
+                self.assertEqual(results.load(folder).benchmark, folder.name)
+
+    def test_each_file_of_each_sample_is_a_frame_of_both_with_units(self):
+        kinds = {"string": polars.String, "integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean}
+        count = 0
+        for folder in (folder for folder in SAMPLE.iterdir() if folder.is_dir()):
+            run = results.load(folder)
+            for name in run.files():
+                types = next(fields for path, fields in run.fields.items() if Path(path).name == name)
+                by_pandas, by_polars = run.frame(name), run.frame(name, frames="polars")
+                self.assertEqual(list(by_pandas.columns), by_polars.columns)
+                self.assertEqual(by_pandas.attrs["units"], run.units(name))
+                for column in by_pandas:
+                    read, other = by_pandas[column], by_polars[column]
+                    self.assertEqual(read.isna().sum(), other.null_count(), (folder, name, column))
+                    if column != "point":
+                        wanted = kinds.get(types[column]["type"], polars.String)
+                        self.assertEqual(other.dtype, wanted, (folder, name, column))
+                    self.assertEqual(read.dropna().tolist(), other.drop_nulls().to_list(), (folder, name, column))
+                    if column.endswith("_ns"):
+                        self.assertEqual(run.units(name)[column], "ns")
+                count += 1
+        self.assertGreater(count, 15)
+
+    def test_samples_of_all_points_have_their_point(self):
+        run = results.load(SAMPLE / "hca")
+        frame = run.frame("messages.csv", ["seq", "latency_ns"])
+        self.assertEqual(list(frame.columns), ["point", "seq", "latency_ns"])
+        self.assertEqual(frame.attrs["units"], {"latency_ns": "ns"})
+        counted = frame.groupby("point").size()
+        self.assertEqual(dict(counted), dict(zip(run.summary.point, run.summary.messages_sent)))
+        point = run.summary.point[0]
+        self.assertEqual(len(run.frame(f"{point}/messages.csv")), counted[point])
+
+    def test_what_cannot_be_given_is_refused_with_what_can(self):
+        run = results.load(SAMPLE / "queue")
+        with self.assertRaisesRegex(results.ResultsError, "'messages.csv' is not a file of this run; it has runs.csv, summary.csv"):
+            run.frame("messages.csv")
+        with self.assertRaisesRegex(ValueError, "'dask' is not allowed, must be pandas or polars"):
+            run.frame("summary.csv", frames="dask")
+        with mock.patch.dict("sys.modules", polars=None), self.assertRaisesRegex(results.ResultsError, "pip install polars"):
+            run.frame("summary.csv", frames="polars")
+
+    def test_units_survive_a_selection(self):
+        summary = results.load(SAMPLE / "hca").summary
+        self.assertEqual(summary[summary.service == "rc"][["service", "latency_p50_ns"]].attrs["units"]["latency_p50_ns"], "ns")
+
+    def test_results_of_fabrics_are_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "fabric.json").write_text("{}")
+            with self.assertRaisesRegex(results.ResultsError, "results of `hcabench fabric`"):
+                results.load(folder)
+
+
+class Cells(unittest.TestCase):
+    """Cells keep what the text of their file has, by the types of datapackage.json."""
+
+    LARGE = 2**60 + 1
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory())) / "queue"
+        shutil.copytree(SAMPLE / "queue", self.folder)
+
+    def lines(self, name):
+        return [line.split(",") for line in (self.folder / name).read_text().splitlines()]
+
+    def write(self, name, lines):
+        (self.folder / name).write_text("".join(",".join(cells) + "\n" for cells in lines))
+
+    def test_labels_that_look_like_numbers_or_like_nothing_stay_texts(self):
+        points = [cells[0] for cells in self.lines("summary.csv")[1:]]
+        labels = ["007", "NA", "2026", "null", "None", "1e3"]
+        names = dict(zip(points, [*labels, *points[len(labels):]]))
+        for old, new in names.items():
+            (self.folder / old).rename(self.folder / new)
+        for name in ("summary.csv", "runs.csv"):
+            head, *rows = self.lines(name)
+            failure = head.index("failure")
+            for cells in rows:
+                cells[0], cells[failure] = names[cells[0]], {"007": "NA", "NA": "007"}.get(names[cells[0]], "")
+            self.write(name, [head, *rows])
+        run = results.load(self.folder)
+        self.assertEqual(run.summary.point.tolist(), list(names.values()))
+        self.assertEqual([str(folder.name) for folder in run.summary.folder], list(names.values()))
+        for frame in (run.summary, run.frame("summary.csv")):
+            self.assertEqual(frame.failure.dropna().tolist(), ["NA", "007"])
+        self.assertEqual(run.frame("summary.csv", frames="polars")["failure"].drop_nulls().to_list(), ["NA", "007"])
+        for point in run.summary.itertuples():
+            self.assertEqual(len(run.of_rounds(point)), 3)
+
+    def test_whole_numbers_beside_empty_cells_are_exact(self):
+        head, *rows = self.lines("runs.csv")
+        place = head.index("duration_ns")
+        self.assertEqual(results.load(self.folder).fields["runs.csv"]["duration_ns"]["type"], "integer")
+        for number, cells in enumerate(rows):
+            cells[place] = "" if number % 2 else str(self.LARGE + number)
+        self.write("runs.csv", [head, *rows])
+        text = [cells[place] for cells in self.lines("runs.csv")[1:]]
+        run = results.load(self.folder)
+        for column in (run.runs.duration_ns, run.frame("runs.csv").duration_ns):
+            self.assertEqual(str(column.dtype), "Int64")
+            self.assertEqual(["" if pd.isna(cell) else str(cell) for cell in column], text)
+        column = run.frame("runs.csv", frames="polars")["duration_ns"]
+        self.assertEqual(column.dtype, polars.Int64)
+        self.assertEqual(["" if cell is None else str(cell) for cell in column], text)
+        # Of a row that is cut off, the rows before it.
+        (self.folder / results.MARK).write_text("These results are incomplete. Interrupted.\n")
+        with open(self.folder / "runs.csv", "a") as file:
+            file.write("cut")
+        with self.assertWarnsRegex(UserWarning, "cut off and left out"):
+            column = run.frame("runs.csv").duration_ns
+        self.assertEqual(["" if pd.isna(cell) else str(cell) for cell in column], text)
+
+    def test_a_whole_number_that_is_none_is_refused(self):
+        head, *rows = self.lines("runs.csv")
+        for cell in ("1.5", "NA", "many"):
+            rows[0][head.index("round")] = cell
+            self.write("runs.csv", [head, *rows])
+            with self.assertRaisesRegex(results.ResultsError, "runs.csv: "):
+                results.load(self.folder)
+
+    def test_figures_take_whole_numbers_with_empty_cells(self):
+        self.addCleanup(plt.close, "all")
+        whole = pd.DataFrame({"x": [8, 8, 16, 16, 32, 32], "y": [1, 2] * 3, "z": [10, 11, 12, 14, 15, 17], "lost": 0})
+        whole = whole.assign(line="one", low=whole.z - 1, high=whole.z + 1)
+        exact = whole.astype({name: "Int64" for name in ("x", "y", "z", "lost", "low", "high")})
+        holes = exact.assign(z=exact.z.mask(exact.z == 17))
+        for table in (exact, holes):
+            figure = figures.surface(table, "x", "y", "z", "lost", "Title")
+            figure.canvas.draw()
+            title = "1 of 6 without a value: holes" if table is holes else ""
+            self.assertEqual(figure.axes[0].get_title(), title)
+            figures.medians(table, "x", "line", "Title", y="z", low="low", high="high", panel="y").canvas.draw()
+            missing = int(table.z.isna().sum())
+            labels = ["all: median 13 ns" if not missing else "all: median 12 ns, 1 lost"]
+            self.assertEqual(labels_of(figures.histogram({"all": table.z}, "Title", range_ns=(0, 100))), labels)
+            self.assertEqual(labels_of(figures.percentiles({"all": table.z}, "Title")), ["all, 1 lost" if missing else "all"])
 
 
 class Folders(unittest.TestCase):
@@ -53,7 +199,24 @@ class Folders(unittest.TestCase):
         _, again, _ = results.exchanged(point)
         self.assertEqual((again.again.sum(), again.strange.sum()), (1, 1))
         known = again[~again.again & ~again.strange].sort_values("seq")
-        self.assertEqual(list(known.step), list(arrived.sort_values("seq").step))
+        for column in ("step", "t_intended_ns", "t_noted_ns", "t_received_ns"):
+            self.assertEqual(known[column].tolist(), arrived.sort_values("seq")[column].tolist(), column)
+        self.assertTrue((known.t_sent_ns == known.t_noted_ns).all())
+
+    def test_times_of_steps_beside_one_that_was_not_sent_are_exact(self):
+        copy = self.copy("node")
+        point = next(results.load(copy, "node").summary.itertuples())
+        whole, _, _ = results.exchanged(point)
+        head, *rows = (point.folder / "in.csv").read_text().splitlines()
+        cells = rows[-1].split(",")
+        cells[head.split(",").index("seq")] = cells[head.split(",").index("t_sent_ns")] = ""
+        (point.folder / "in.csv").write_text("\n".join([head, *rows[:-1], ",".join(cells)]) + "\n")
+        sent, arrived, _ = results.exchanged(point)
+        self.assertEqual(sent.t_sent_ns.tolist()[:-1], whole.t_sent_ns.tolist()[:-1])
+        self.assertTrue(pd.isna(sent.t_sent_ns.iloc[-1]))
+        known = arrived[~arrived.strange]
+        self.assertEqual((len(known), len(arrived)), (len(rows) - 1, len(rows)))
+        self.assertTrue((known.t_sent_ns == known.t_noted_ns).all())
 
     def test_what_varies_is_told_from_what_does_not(self):
         run = results.load(SAMPLE / "hca", "hca")
@@ -141,6 +304,53 @@ class Folders(unittest.TestCase):
             copy.write_bytes(b"".join(lines[: last - 2] + lines[last:]))
             with self.assertRaisesRegex(results.ResultsError, "rows are missing"):
                 results.distribution(copy)
+
+    def test_a_log_has_the_intervals_of_the_samples(self):
+        # As the test of the reader of hcabench makes them: one in 10 ms, but for a stall.
+        moments = np.array([at for at in range(250) if not 120 <= at < 200])
+        read = results.intervals(LOG, (50, 99))
+        self.assertEqual(list(read["round"]), [0] * 5 + [1] * 5)
+        for number in range(2):
+            samples = 1000 + moments * moments * 7919 * (number + 1) % 1_000_003
+            own = read[read["round"] == number]
+            self.assertEqual(own.samples.sum(), len(samples))
+            for interval in own.itertuples():
+                inside = np.sort(samples[moments // 50 == round(interval.begin_s / 0.5)])
+                self.assertEqual(interval.samples, len(inside))
+                if len(inside) == 0:
+                    self.assertTrue(np.isnan(interval.max_ns))
+                    continue
+                ranks = [int(np.ceil(len(inside) * percent / 100)) - 1 for percent in (50, 99)]
+                for found, exact in zip((interval.p50_ns, interval.p99_ns, interval.max_ns), (*inside[ranks], inside[-1])):
+                    self.assertTrue(exact <= found <= exact * 1.001 + 1, (found, exact))
+
+    def test_a_log_is_read_by_the_reader_of_hdrhistogram(self):
+        from hdrh.histogram import HdrHistogram
+        from hdrh.log import HistogramLogReader
+
+        reader, found = HistogramLogReader(str(LOG), HdrHistogram(1, 2**62, 3)), []
+        self.addCleanup(reader.close)
+        while (interval := reader.get_next_interval_histogram()) is not None:
+            found.append((interval.get_start_time_stamp(), interval.get_end_time_stamp(), interval.get_total_count()))
+        begun = [1_764_000_000_000, 1_764_000_100_000]
+        times = [(start + 500 * place, start + 500 * place + (490 if place == 4 else 500)) for start in begun for place in range(5)]
+        self.assertEqual(found, [(*time, count) for time, count in zip(times, [50, 50, 20, 0, 50] * 2)])
+
+    def test_a_log_without_the_package_names_the_command_that_installs_it(self):
+        with mock.patch.dict("sys.modules", {"hdrh": None, "hdrh.histogram": None}):
+            with self.assertRaisesRegex(results.ResultsError, "hdrhistogram is not installed; .*`pip install hdrhistogram`"):
+                results.intervals(LOG)
+
+    def test_a_log_that_is_cut_is_refused(self):
+        lines, file = LOG.read_text().splitlines(keepends=True), self.folder / "latency.hlog"
+        second = next(at for at, line in enumerate(lines) if line.startswith("#[Round: 1"))
+        for kept in set(range(len(lines))) - {second}:
+            file.write_text("".join(lines[:kept]))
+            with self.assertRaises(results.ResultsError, msg=f"{kept} of {len(lines)} lines"):
+                results.intervals(file)
+        file.write_text("".join(lines)[:-9])
+        with self.assertRaisesRegex(results.ResultsError, "or not all of it"):
+            results.intervals(file)
 
     def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")
