@@ -76,7 +76,7 @@ machine_state() {
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
     grep -m 1 '^model name' /proc/cpuinfo || uname -p
     if has_kvm; then echo kvm; fi
-    packages=$(ci/setup --list run vm siw test package notebooks rdma-cm aarch64 bindings) || return 1
+    packages=$(ci/setup --list run vm siw test package notebooks readers rdma-cm aarch64 bindings) || return 1
     # shellcheck disable=SC2086 # one word each
     packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances libc6 $packages) || return 1
@@ -168,6 +168,15 @@ unless_passed() {
     record_passed "$label" "$inputs" $((SECONDS - began))
 }
 
+# forget_passed TITLE: before a step that has this one as a part, and may fail in it.
+forget_passed() { write_passed "$(line_of "$1")" || fail "$passed cannot be written"; }
+
+# line_of TITLE: the pattern of its line in $passed.
+line_of() {
+    # shellcheck disable=SC2001 # a class of characters
+    printf '^[^ ]+ [^ ]+ +[0-9]+ s  %s$' "$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$1")"
+}
+
 # part_passed TITLE PATH... -- COMMAND...: records that a step has passed all of which the step before has run.
 part_passed() {
     local inputs
@@ -176,14 +185,11 @@ part_passed() {
 
 # record_passed TITLE INPUTS SECONDS
 record_passed() {
-    local pattern
     if [[ -z ${tree-} || $(inputs_of .) != "$tree" ]]; then
         say "'$1' is not recorded as passed, because files changed during the run: it runs again next time"
         return
     fi
-    # shellcheck disable=SC2001 # a class of characters
-    pattern=$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$1")
-    write_passed "^[^ ]+ [^ ]+ +[0-9]+ s  $pattern\$" "$2 $(date -u +%F) $(printf '%4d' "$3") s  $1" ||
+    write_passed "$(line_of "$1")" "$2 $(date -u +%F) $(printf '%4d' "$3") s  $1" ||
         say "that '$1' passed could not be recorded: it runs again next time"
 }
 

@@ -34,19 +34,19 @@ const NAMES: [(&str, &str); 14] = [
     ),
     (
         "obtained.devices.sender.device.driver.module",
-        "driver of the sender's adapter",
+        "driver of the sender's slot",
     ),
     (
         "obtained.devices.receiver.device.driver.module",
-        "driver of the receiver's adapter",
+        "driver of the receiver's slot",
     ),
     (
         "obtained.devices.sender.device.driver.version",
-        "driver version of the sender's adapter",
+        "driver version of the sender's slot",
     ),
     (
         "obtained.devices.receiver.device.driver.version",
-        "driver version of the receiver's adapter",
+        "driver version of the receiver's slot",
     ),
     ("machine.firmware.version", "system firmware"),
     ("machine.firmware.date", "system firmware date"),

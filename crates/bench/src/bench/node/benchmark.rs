@@ -374,12 +374,13 @@ impl Benchmark for NodeBenchmark {
         #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
         let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
-        let facts = {
+        let [facts, devices] = {
             machine.fabric = verbs::open(&mut self.plan, &self.config, self.sweep.all_types)?;
-            machine.fabric.as_ref().map(verbs::facts)
+            let fabric = machine.fabric.as_ref();
+            [fabric.map(verbs::facts), fabric.map(verbs::devices)]
         };
         #[cfg(not(feature = "rdma"))]
-        let facts: Option<serde_json::Value> = None;
+        let [facts, devices]: [Option<serde_json::Value>; 2] = [None, None];
         self.check_points()?;
         for point in &self.plan.points {
             machine.placement(point)?;
@@ -405,6 +406,7 @@ impl Benchmark for NodeBenchmark {
             obtained: json!({
                 "latency_is_from": "the stamp of a sample to when it was read",
                 "infiniband": facts,
+                "devices": devices,
                 "hosts": hosts,
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
