@@ -93,11 +93,12 @@ impl NodeBenchmark {
             Some(_) => 120,
         };
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_intervals = match config.interval(point.rate_per_s) {
-            None => 0,
-            Some(_) => 2 * TimedSamples::BYTES,
+        let of_figures = match config.interval(point.rate_per_s) {
+            None => 2 * 8,
+            // The figures of one metric beside.
+            Some(_) => 2 * TimedSamples::BYTES + 8,
         };
-        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds + of_intervals;
+        let of_copy = of_figures.max(size_of::<LostSample>() as u64) + 1 + of_bounds;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let subscribers_here = match config.peer {
             None => wiring.subscribers,
