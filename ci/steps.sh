@@ -133,26 +133,25 @@ write_passed() {
         LC_ALL=C sort -k 5 -o "$passed" "$step_logs/passed"
 }
 
-# inputs_of_step TITLE PATH... -- COMMAND...: one word that changes with the inputs, the title and the command.
+# inputs_of_step TITLE PATH... -- COMMAND...: sets inputs to one word that changes with the inputs, the title and the
+# command, empty where they cannot be read, and command to the command.
 inputs_of_step() {
-    local label=$1 inputs depends=()
+    local label=$1 depends=()
     shift
     while [[ $1 != -- ]]; do depends+=("$1") && shift; done
-    shift
-    inputs=$(inputs_of "${depends[@]}") || return 1
-    printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1
+    command=("${@:2}")
+    inputs=$(inputs_of "${depends[@]}") || inputs=''
+    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$label" "${command[@]}" | sha256sum | cut -d ' ' -f 1)
 }
 
 # unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed with the same inputs and command. The caller
 # has set tree to inputs_of . before anything was built: what changed since was not tested. Where the inputs cannot be
 # determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
-    local label=$1 inputs began=$SECONDS before
-    inputs=$(inputs_of_step "$@") || inputs=''
-    while [[ $1 != -- ]]; do shift; done
-    shift
+    local label=$1 inputs command began=$SECONDS before
+    inputs_of_step "$@"
     if [[ -z $inputs ]]; then
-        step "$label" "$@"
+        step "$label" "${command[@]}"
         say "'$label' is not recorded as passed, because its inputs could not be read: it runs again next time"
         return
     fi
@@ -164,7 +163,7 @@ unless_passed() {
     fi
     # If it fails now, what it passed with before is no record.
     ! grep -q "^$inputs " "$passed" 2>/dev/null || write_passed "^$inputs " || fail "$passed cannot be written"
-    step "$label" "$@"
+    step "$label" "${command[@]}"
     record_passed "$label" "$inputs" $((SECONDS - began))
 }
 
@@ -179,8 +178,9 @@ line_of() {
 
 # part_passed TITLE PATH... -- COMMAND...: records that a step has passed all of which the step before has run.
 part_passed() {
-    local inputs
-    if inputs=$(inputs_of_step "$@"); then record_passed "$1" "$inputs" 0; fi
+    local inputs command
+    inputs_of_step "$@"
+    [[ -z $inputs ]] || record_passed "$1" "$inputs" 0
 }
 
 # record_passed TITLE INPUTS SECONDS
