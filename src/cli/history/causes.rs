@@ -147,7 +147,8 @@ fn in_order(mut causes: Vec<Cause>) -> Vec<Cause> {
     let place = |cause: &Cause| {
         let first = usize::from(cause.what != LABEL);
         let known = known(&cause.what).map(|(place, _)| place);
-        (first, known.unwrap_or(NAMES.len()))
+        let is_receiver = cause.what.contains(".receiver.");
+        (first, known.unwrap_or(NAMES.len()), is_receiver)
     };
     crate::sorting::sort_by_key(&mut causes, place);
     for cause in &mut causes {
