@@ -89,7 +89,12 @@ impl Program {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: COMMIT.get().map(|commit| (*commit).to_owned()),
             format: FORMAT,
-            c_library: if cfg!(target_env = "musl") { MUSL } else { GLIBC }.to_owned(),
+            c_library: if cfg!(target_env = "musl") {
+                MUSL
+            } else {
+                GLIBC
+            }
+            .to_owned(),
         }
     }
 
@@ -198,10 +203,16 @@ mod tests {
         // Of a version before labels, and before there was a static program.
         let mut value = serde_json::to_value(&written).unwrap();
         value.as_object_mut().unwrap().remove("label");
-        value["hcabench"].as_object_mut().unwrap().remove("c_library");
+        value["hcabench"]
+            .as_object_mut()
+            .unwrap()
+            .remove("c_library");
         fs::write(&path, value.to_string()).unwrap();
         let read = Document::read(&path).unwrap();
-        assert_eq!((read.label, read.hcabench.c_library), (None, "glibc".to_owned()));
+        assert_eq!(
+            (read.label, read.hcabench.c_library),
+            (None, "glibc".to_owned())
+        );
         written.write(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let newer = text.replace("\"format\": 2", "\"format\": 3");
