@@ -76,7 +76,7 @@ machine_state() {
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
     grep -m 1 '^model name' /proc/cpuinfo || uname -p
     if has_kvm; then echo kvm; fi
-    packages=$(ci/setup --list run vm siw test package notebooks rdma-cm aarch64 bindings) || return 1
+    packages=$(ci/setup --list run vm siw test package notebooks readers rdma-cm aarch64 bindings) || return 1
     # shellcheck disable=SC2086 # one word each
     packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances libc6 $packages) || return 1
@@ -133,26 +133,25 @@ write_passed() {
         LC_ALL=C sort -k 5 -o "$passed" "$step_logs/passed"
 }
 
-# inputs_of_step TITLE PATH... -- COMMAND...: one word that changes with the inputs, the title and the command.
+# inputs_of_step TITLE PATH... -- COMMAND...: sets inputs to one word that changes with the inputs, the title and the
+# command, empty where they cannot be read, and command to the command.
 inputs_of_step() {
-    local label=$1 inputs depends=()
+    local label=$1 depends=()
     shift
     while [[ $1 != -- ]]; do depends+=("$1") && shift; done
-    shift
-    inputs=$(inputs_of "${depends[@]}") || return 1
-    printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1
+    command=("${@:2}")
+    inputs=$(inputs_of "${depends[@]}") || inputs=''
+    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$label" "${command[@]}" | sha256sum | cut -d ' ' -f 1)
 }
 
 # unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed with the same inputs and command. The caller
 # has set tree to inputs_of . before anything was built: what changed since was not tested. Where the inputs cannot be
 # determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
-    local label=$1 inputs began=$SECONDS before
-    inputs=$(inputs_of_step "$@") || inputs=''
-    while [[ $1 != -- ]]; do shift; done
-    shift
+    local label=$1 inputs command began=$SECONDS before
+    inputs_of_step "$@"
     if [[ -z $inputs ]]; then
-        step "$label" "$@"
+        step "$label" "${command[@]}"
         say "'$label' is not recorded as passed, because its inputs could not be read: it runs again next time"
         return
     fi
@@ -164,26 +163,33 @@ unless_passed() {
     fi
     # If it fails now, what it passed with before is no record.
     ! grep -q "^$inputs " "$passed" 2>/dev/null || write_passed "^$inputs " || fail "$passed cannot be written"
-    step "$label" "$@"
+    step "$label" "${command[@]}"
     record_passed "$label" "$inputs" $((SECONDS - began))
+}
+
+# forget_passed TITLE: before a step that has this one as a part, and may fail in it.
+forget_passed() { write_passed "$(line_of "$1")" || fail "$passed cannot be written"; }
+
+# line_of TITLE: the pattern of its line in $passed.
+line_of() {
+    # shellcheck disable=SC2001 # a class of characters
+    printf '^[^ ]+ [^ ]+ +[0-9]+ s  %s$' "$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$1")"
 }
 
 # part_passed TITLE PATH... -- COMMAND...: records that a step has passed all of which the step before has run.
 part_passed() {
-    local inputs
-    if inputs=$(inputs_of_step "$@"); then record_passed "$1" "$inputs" 0; fi
+    local inputs command
+    inputs_of_step "$@"
+    [[ -z $inputs ]] || record_passed "$1" "$inputs" 0
 }
 
 # record_passed TITLE INPUTS SECONDS
 record_passed() {
-    local pattern
     if [[ -z ${tree-} || $(inputs_of .) != "$tree" ]]; then
         say "'$1' is not recorded as passed, because files changed during the run: it runs again next time"
         return
     fi
-    # shellcheck disable=SC2001 # a class of characters
-    pattern=$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$1")
-    write_passed "^[^ ]+ [^ ]+ +[0-9]+ s  $pattern\$" "$2 $(date -u +%F) $(printf '%4d' "$3") s  $1" ||
+    write_passed "$(line_of "$1")" "$2 $(date -u +%F) $(printf '%4d' "$3") s  $1" ||
         say "that '$1' passed could not be recorded: it runs again next time"
 }
 

@@ -2,7 +2,9 @@
 """Usage: ci/python/fabric.py COMMAND FOLDER...
 
 Judges results of `hcabench fabric` and of two hosts for ci/fabric; exit code 1 if they are not as described:
-  named FOLDER [RANK DIRECTION...]  this node is the first and slow in one of these directions, and no other is named
+  named FOLDER [RANK DIRECTION]  this node is the first and slow in that direction, and no other is named
+  delayed FOLDER RANK            this node is the first and slow, and not in what it receives
+  broken FOLDER NODE             this node, and no other node, breaks a rule
   there FOLDER [RANK]            all pairs of four ranks are whole; or all but those of a rank, which are left out
   kept BEFORE AFTER              of two runs.csv: what was whole before was not measured again
   hosts FOLDER                   two kernels, by the boot ids of fabric.json or settings.json
@@ -16,14 +18,27 @@ from pathlib import Path
 import results
 
 
-def named(folder, rank=None, *directions):
+def named(folder, *expected):
     """Whether the delayed node, and no other, is named."""
     nodes = results.rows(folder / "nodes.csv")
     slow = [[node["rank"], node["direction"]] for node in nodes if node["verdict"] == "slow"]
     first = max(nodes, key=lambda node: float(node["score"] or 0))
-    expected = [[rank, direction] for direction in directions]
-    print(f"{folder.name}: expected {expected or 'nobody'}, slow {slow}, first {first['rank']}", flush=True)
-    return len(slow) == 1 and slow[0] in expected and first["rank"] == rank if expected else not slow
+    print(f"{folder.name}: expected {list(expected) or 'nobody'}, slow {slow}, first {first['rank']}", flush=True)
+    return slow == ([list(expected)] if expected else []) and (not expected or first["rank"] == expected[0])
+
+
+def delayed(folder, rank):
+    """Whether the delayed node is the first; others a loaded machine may have delayed as well."""
+    first = max(results.rows(folder / "nodes.csv"), key=lambda node: float(node["score"] or 0))
+    print(f"{folder.name}: expected {rank}, first {first['rank']}, {first['verdict']} in {first['direction']}", flush=True)
+    return first["rank"] == rank and first["verdict"] == "slow" and first["direction"] != "ingress"
+
+
+def broken(folder, node):
+    """Whether rules are broken by this node alone."""
+    rows = [row for row in results.rows(folder / "rules.csv") if row["scope"] == "node" and row["broken"] == "yes"]
+    print(f"{folder.name}:", *(f"{row['name']} {row['metric']} +{row['above_percent']} %," for row in rows), flush=True)
+    return {row["name"] for row in rows} == {node}
 
 
 def there(folder, *dead):
@@ -73,5 +88,5 @@ def empty(folder, *columns):
 
 
 if __name__ == "__main__":
-    check = {"named": named, "there": there, "kept": kept, "hosts": hosts, "rate": rate, "empty": empty}[sys.argv[1]]
+    check = {"named": named, "delayed": delayed, "broken": broken, "there": there, "kept": kept, "hosts": hosts, "rate": rate, "empty": empty}[sys.argv[1]]
     sys.exit(not check(Path(sys.argv[2]), *sys.argv[3:]))

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Usage: ci/python/sbom.py CRATES <METADATA
+"""Usage: ci/python/sbom.py CRATES [--musl=VERSION] <METADATA
 
 Prints the bill of materials of hcabench, in JSON of CycloneDX 1.5: the crates that are built into the program, each
 with version, licence, package URL and the sum that Cargo.lock has, and which of them uses which. METADATA is what
 `cargo metadata --format-version 1` prints, CRATES the lines "NAME vVERSION" of `cargo tree`, as for licences.py. The
-time is that of the variable SOURCE_DATE_EPOCH, so that the same crates make the same bill.
+time is that of the variable SOURCE_DATE_EPOCH, so that the same crates make the same bill. With --musl the C library of
+the static program is a component as well.
 """
 
 import json
@@ -44,7 +45,20 @@ def component(package, sums):
     return made
 
 
-def bill(metadata, crates, lock, moment):
+def c_library(version):
+    """The C library that is linked into the static program."""
+    return {
+        "type": "library",
+        "bom-ref": f"pkg:generic/musl@{version}",
+        "name": "musl",
+        "version": version,
+        "scope": "required",
+        "purl": f"pkg:generic/musl@{version}",
+        "licenses": [{"expression": "MIT"}],
+    }
+
+
+def bill(metadata, crates, lock, moment, musl=None):
     """The whole bill."""
     built_in = {tuple(line.split()[:2]) for line in crates.splitlines() if line.strip()}
     packages = {package["id"]: package for package in metadata["packages"]
@@ -60,6 +74,7 @@ def bill(metadata, crates, lock, moment):
     ordered = sorted(packages.values(), key=reference)
     main = component(root, sums) | {"type": "application"}
     main.pop("scope")
+    linked = [c_library(musl)] if musl else []
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
         "bomFormat": "CycloneDX",
@@ -69,16 +84,18 @@ def bill(metadata, crates, lock, moment):
             "timestamp": datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "component": main,
         },
-        "components": [component(package, sums) for package in ordered if package is not root],
-        "dependencies": [{"ref": reference(package), "dependsOn": used_by(package)} for package in ordered],
+        "components": [component(package, sums) for package in ordered if package is not root] + linked,
+        "dependencies": [{"ref": reference(package), "dependsOn": used_by(package) +
+                          [library["bom-ref"] for library in linked if package is root]} for package in ordered],
     }
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    with_musl = [word.removeprefix("--musl=") for word in sys.argv[2:] if word.startswith("--musl=")]
+    if len(sys.argv) != 2 + len(with_musl) or len(with_musl) > 1:
         sys.exit(__doc__)
     locked = tomllib.loads(LOCK.read_text(encoding="utf-8"))
-    made = bill(json.load(sys.stdin), sys.argv[1], locked, int(os.environ["SOURCE_DATE_EPOCH"]))
+    made = bill(json.load(sys.stdin), sys.argv[1], locked, int(os.environ["SOURCE_DATE_EPOCH"]), *with_musl)
     if len(made["components"]) < 20:
         sys.exit(f"the bill has {len(made['components'])} crates only")
     print(json.dumps(made, indent=1))

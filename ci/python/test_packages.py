@@ -60,6 +60,9 @@ class Packages(unittest.TestCase):
         self.assertEqual(bill["metadata"]["timestamp"], "1970-01-01T00:00:00Z")
         self.assertEqual(bill["dependencies"][1], {"ref": "workspace:hcabench@1.0.0", "dependsOn": ["pkg:cargo/used@2.0.0"]})
         self.assertEqual(json.dumps(bill), json.dumps(sbom.bill(metadata, "used v2.0.0\nhcabench v1.0.0\n", lock, 0)))
+        linked = sbom.bill(metadata, "hcabench v1.0.0 (/x)\nused v2.0.0\n", lock, 0, "1.2.5")
+        self.assertEqual([found["name"] for found in linked["components"]], ["used", "musl"])
+        self.assertEqual(linked["dependencies"][1]["dependsOn"], ["pkg:cargo/used@2.0.0", "pkg:generic/musl@1.2.5"])
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def histogram(series, title, subtitle="", range_ns=None, what="latency", log=Fal
     Shares are those of the samples that there are; the legend counts those that are NaN, as `missing`.
 
     The range is a pair, or "auto": to the highest 95th percentile and half as much again. Without one it is the usual
-    range, unless more than nine tenths of the samples lie beyond: then "auto". The box tells what is not in the picture;
+    range, unless more than nine tenths of the samples lie beyond: then "auto". The box names what is not in the picture;
     lines stand at the medians.
     """
     weighted = {name: _weighted(samples) for name, samples in series.items()}
@@ -238,7 +238,7 @@ def percentiles(series, title, subtitle="", y_label="latency [µs]", missing="lo
         passed = np.cumsum(counts[order])
         total = passed[-1]
         most = max(most, total)
-        # What the rarest of n samples can tell ends at 1 in n.
+        # The rarest of n samples is 1 in n.
         beyond = total / np.maximum(total - passed + counts[order], 1)
         axes.plot(beyond, values[order] / 1000, label=name + _and_absent(absent, missing), color=look["color"], linestyle=look["linestyle"], linewidth=1.4)
     axes.set_xscale("log")
@@ -316,7 +316,7 @@ def _range_of(weighted, wanted):
 
 
 def _apart(places, words, parts=7):
-    """Words without those that would stand on the one before, nearer than one part of so many."""
+    """Words without those nearer to the one before than a part of the axis, on which they would stand."""
     least, last, kept = (max(places) - min(places)) / parts, -np.inf, []
     for place, word in zip(places, words):
         kept.append(word if place - last >= least else "")

@@ -99,7 +99,10 @@ impl Served for AllBenchmarks {
             #[cfg(feature = "rdma")]
             ServedBenchmark::Hca => self.hca.refusal(hello),
             #[cfg(not(feature = "rdma"))]
-            ServedBenchmark::Hca => Some(Failure::Run(super::WITHOUT_RDMA.to_owned())),
+            ServedBenchmark::Hca => {
+                let text = "hcabench on the host that serves is built without the feature rdma: install a package there";
+                Some(Failure::Run(text.to_owned()))
+            }
             ServedBenchmark::Node => NodeService.refusal(hello),
         }
     }

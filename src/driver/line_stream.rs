@@ -122,7 +122,7 @@ impl LineStream {
             match poll(&mut what, limit) {
                 Err(Errno::EINTR) => continue,
                 Err(cause) => return Err(cause.into()),
-                _ if left.is_zero() => {
+                Ok(0) if left.is_zero() => {
                     let seconds = PATIENCE.as_secs();
                     let reason = format!("its reader has read nothing for {seconds} s");
                     return Err(io::Error::other(reason));

@@ -158,7 +158,7 @@ impl Row {
             }
         }
         if run.resumed {
-            for log in interval_logs(folder.path())? {
+            for log in interval_logs(&folder)? {
                 hlog::keep_rounds(&folder.file(&log)?, |round| self.done.contains(&round))?;
             }
         }
@@ -314,16 +314,17 @@ impl Row {
     }
 }
 
-/// The names of the interval logs in the folder of a row.
-fn interval_logs(folder: &Path) -> Result<Vec<String>, ReportError> {
-    let failed = |cause| ReportError::from_io("read", folder, cause);
+/// The names of the interval logs in the folder of a row, without those that are no file of hcabench.
+fn interval_logs(folder: &PointFolder) -> Result<Vec<String>, ReportError> {
+    let failed = |cause| ReportError::from_io("read", folder.path(), cause);
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
+    for entry in std::fs::read_dir(folder.path()).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let is_log = Path::new(&name)
             .extension()
             .is_some_and(|it| it == hlog::ENDING);
-        names.extend(name.into_string().ok().filter(|_| is_log));
+        let name = name.into_string().ok().filter(|_| is_log);
+        names.extend(name.filter(|name| folder.has(name)));
     }
     Ok(names)
 }

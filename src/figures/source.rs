@@ -126,8 +126,7 @@ impl Source {
 
     /// The file of its distributions by interval, if it is there.
     pub(crate) fn interval_log(&self) -> Option<PathBuf> {
-        let path = self.point.file(&self.metric.interval_log());
-        path.exists().then_some(path)
+        self.metric.interval_log_of(&self.point)
     }
 
     /// Whether none of the files that it may be drawn of is damaged.

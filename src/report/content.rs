@@ -138,7 +138,7 @@ fn port(end: &Value) -> Option<String> {
         text += &format!(", firmware {firmware}");
     }
     if let Some(module) = device["driver"]["module"].as_str() {
-        text += &format!(", driver {module}");
+        text += &format!(", driver of its slot {module}");
         if let Some(version) = device["driver"]["version"].as_str() {
             text += &format!(" {version}");
         }

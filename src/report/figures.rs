@@ -117,7 +117,7 @@ fn strange(asked: &[Asked]) -> Vec<String> {
 /// Whether a point has the log by interval of the metric that is drawn where none is named.
 fn has_interval_log(point: &Point) -> bool {
     let usual = &presentation_of(point.schema).metrics[0];
-    point.file(&usual.interval_log()).exists()
+    usual.interval_log_of(point).is_some()
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.

@@ -141,9 +141,11 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
         .iter()
         .map(|it| it["what"].as_str().unwrap())
         .collect();
-    let of_adapter =
-        ["firmware", "driver version"].map(|it| format!("{it} of the sender's adapter"));
-    assert_eq!(causes, ["label", "kernel", &of_adapter[0], &of_adapter[1]]);
+    let of_adapter = [
+        "firmware of the sender's adapter",
+        "driver version of the sender's slot",
+    ];
+    assert_eq!(causes, ["label", "kernel", of_adapter[0], of_adapter[1]]);
     for (size, figure) in [
         ("8", "latency.p99"),
         ("64", "latency.p50"),

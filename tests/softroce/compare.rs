@@ -11,7 +11,7 @@ use crate::results::Results;
 /// Messages of a burst, and those that were sent before one that is in its middle.
 const BURST: u32 = 50;
 const MIDDLE: f64 = 25.0;
-/// Sixteen runs, each in a process of its own, on a loaded machine.
+/// Rounds of several points, each in a process of its own, on a loaded machine.
 const COMPARED: Duration = Duration::from_secs(400);
 /// Between the messages.
 const PAUSE_US: f64 = 100.0;
@@ -76,7 +76,9 @@ fn a_sweep_is_compared_by_how_the_receiver_waits() {
     let out = machine.out("sweep");
     hcabench("--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 8 --quiet")
         .out(&out)
-        .ends(0);
+        .start()
+        .wait(COMPARED)
+        .expect(0);
     let found = hcabench("compare sweep --by poll_recv --json")
         .in_folder(machine.path())
         .ends(0);

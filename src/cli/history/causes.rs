@@ -20,33 +20,22 @@ pub(super) struct Cause {
     pub(super) after: String,
 }
 
-/// Places in `settings.json`, and what people call them; those that are asked for first come first.
-const NAMES: [(&str, &str); 14] = [
+/// Places in `settings.json`, and what people call them; those that are asked for first come first. `*` is sender or
+/// receiver.
+const NAMES: [(&str, &str); 11] = [
     ("machine.kernel_release", "kernel"),
     ("machine.kernel_version", "kernel build"),
     (
-        "obtained.devices.sender.device.firmware",
-        "firmware of the sender's adapter",
+        "obtained.devices.*.device.firmware",
+        "firmware of the *'s adapter",
     ),
     (
-        "obtained.devices.receiver.device.firmware",
-        "firmware of the receiver's adapter",
+        "obtained.devices.*.device.driver.module",
+        "driver of the *'s slot",
     ),
     (
-        "obtained.devices.sender.device.driver.module",
-        "driver of the sender's adapter",
-    ),
-    (
-        "obtained.devices.receiver.device.driver.module",
-        "driver of the receiver's adapter",
-    ),
-    (
-        "obtained.devices.sender.device.driver.version",
-        "driver version of the sender's adapter",
-    ),
-    (
-        "obtained.devices.receiver.device.driver.version",
-        "driver version of the receiver's adapter",
+        "obtained.devices.*.device.driver.version",
+        "driver version of the *'s slot",
     ),
     ("machine.firmware.version", "system firmware"),
     ("machine.firmware.date", "system firmware date"),
@@ -157,15 +146,26 @@ fn add(causes: &mut Vec<Cause>, what: &str, before: String, after: String) {
 fn in_order(mut causes: Vec<Cause>) -> Vec<Cause> {
     let place = |cause: &Cause| {
         let first = usize::from(cause.what != LABEL);
-        let known = NAMES.iter().position(|(place, _)| *place == cause.what);
+        let known = known(&cause.what).map(|(place, _)| place);
         (first, known.unwrap_or(NAMES.len()))
     };
     crate::sorting::sort_by_key(&mut causes, place);
     for cause in &mut causes {
-        let known = NAMES.iter().find(|(place, _)| *place == cause.what);
-        if let Some((_, name)) = known {
-            cause.what = (*name).to_owned();
+        if let Some((_, name)) = known(&cause.what) {
+            cause.what = name;
         }
     }
     causes
+}
+
+/// The line of [`NAMES`] that has a place in `settings.json`, and its name.
+fn known(what: &str) -> Option<(usize, String)> {
+    let of_end = |end: &&str| what.starts_with(&format!("obtained.devices.{end}."));
+    let end = ["sender", "receiver"].into_iter().find(of_end);
+    let place = match end {
+        Some(end) => what.replacen(end, "*", 1),
+        None => what.to_owned(),
+    };
+    let line = NAMES.iter().position(|(known, _)| *known == place)?;
+    Some((line, NAMES[line].1.replace('*', end.unwrap_or_default())))
 }

@@ -253,7 +253,8 @@ fn machine(run: &Run, any_host: bool) -> String {
         .into_iter()
         .filter_map(port)
         .collect();
-    // Where hosts change their names from run to run, so do peers.
+    // Where hosts change their names from run to run, so do peers, and pods get other functions of an adapter.
+    let ports = if any_host { Vec::new() } else { ports };
     let peer = document["run"][between::PEER.name].as_str();
     let peer = peer.filter(|_| !any_host);
     let with = [

@@ -1,5 +1,7 @@
 //! What plots and reports show of a benchmark. Each has a [`Presentation`] in its own folder, nearly all of it data.
 
+use std::path::PathBuf;
+
 use crate::results::hlog;
 use crate::results::read::{Point, Run};
 use crate::results::schema::{Column, SampleFile, Schema};
@@ -211,6 +213,12 @@ impl Metric {
     /// The file of its distributions by interval.
     pub fn interval_log(&self) -> String {
         hlog::beside(&self.distribution())
+    }
+
+    /// The same of a point, if it is there.
+    pub fn interval_log_of(&self, point: &Point) -> Option<PathBuf> {
+        let path = point.file(&self.interval_log());
+        path.exists().then_some(path)
     }
 
     /// The columns of its samples and, where a row may be of a lost message, last that of the arrival.

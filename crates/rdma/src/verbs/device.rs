@@ -21,7 +21,8 @@ pub struct Device {
     pub transport: Transport,
     /// The firmware's version; empty where there is none.
     pub firmware: String,
-    /// The kernel's driver of its slot; `None` for a device in software, whose driver is of the kernel, or where sysfs
+    /// The kernel's driver of its slot, such as `mlx5_core`, with which that of RDMA (`mlx5_ib`) comes for some adapters,
+    /// and for others (`ice` and `irdma`) does not; `None` for a device in software, whose driver is of the kernel, or where sysfs
     /// does not name it.
     pub driver: Option<DeviceDriver>,
     /// Vendor and part number.

@@ -73,7 +73,7 @@ const LIMITS_OF_CPUS: [(&str, &str); 2] = [("cpus_by_quota", "CPU quota"), ("cpu
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 28] = [
+const NEED_NOT: [&str; 29] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     // What they come to is in machine.limits.cpus_by_quota.
@@ -90,6 +90,7 @@ const NEED_NOT: [&str; 28] = [
     "machine.virtual_machines",
     "run.keep_jumps",
     "run.elements",
+    "run.hlog_interval_ns",
     "run.limits",
     "run.budget",
     "obtained.libraries.libibverbs.path",

@@ -336,6 +336,19 @@ fn a_queue_that_is_one_of_several_has_to_be_the_same() {
 }
 
 #[test]
+fn how_often_logs_were_begun_is_no_difference() {
+    let values = [
+        None,
+        Some(json!(1_000_000_000_u64)),
+        Some(json!(100_000_000)),
+    ];
+    let [never, usual, often] = with_values("/run/hlog_interval_ns", values);
+    for (base, new) in [(&never, &usual), (&usual, &often)] {
+        assert!(compare(base, new, &request()).is_ok());
+    }
+}
+
+#[test]
 fn what_an_older_run_did_not_record_of_machine_devices_and_path_is_no_difference() {
     const DEVICE: &str = "/obtained/devices/sender/device";
     let limits = format!("{DEVICE}/limits");

@@ -302,6 +302,13 @@ impl PointFolder {
         &self.path
     }
 
+    /// Whether a file of this point is one that hcabench has written.
+    pub fn has(&self, name: &str) -> bool {
+        let given = self.shared.given.lock();
+        let given = given.unwrap_or_else(PoisonError::into_inner);
+        given.contains(&format!("{}/{name}", self.name))
+    }
+
     /// The path of a file of this point, such as [`SETTINGS`]; as [`ResultsFolder::file`].
     pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
         check_name(&self.path, name)?;

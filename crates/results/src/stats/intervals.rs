@@ -70,6 +70,11 @@ impl TimedSamples {
         self.all.push((moment_ns, sample_ns));
     }
 
+    /// The samples without their moments, in nanoseconds.
+    pub fn samples(&self) -> impl Iterator<Item = i64> + '_ {
+        self.all.iter().map(|&(_, sample)| sample)
+    }
+
     /// Divides them into intervals of this length, or a multiple of it where these would be too many. `None` where
     /// there is neither a sample nor a time in which they would have been taken.
     pub fn divided(&mut self, length: Duration) -> Option<DividedSamples<'_>> {

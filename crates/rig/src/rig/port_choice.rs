@@ -6,6 +6,8 @@ mod uc_route;
 
 use std::net::IpAddr;
 
+use serde_json::{Value, json};
+
 use self::missing::{all_ports, how_to_activate, no_device, no_other, none_active};
 pub use self::one::{choose_nth, choose_one};
 pub use self::uc_route::choose_route;
@@ -84,6 +86,11 @@ impl ChosenPort {
 
     fn name(&self) -> String {
         format!("{}:{}", self.device.name, self.port.number)
+    }
+
+    /// All of it, as `obtained.devices` of `settings.json` has it.
+    pub fn details(&self) -> Value {
+        json!({ "port": self.port.number, "address": self.address, "device": self.device })
     }
 
     /// What it is, for people.

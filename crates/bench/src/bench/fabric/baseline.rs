@@ -240,21 +240,18 @@ const ALIGNMENTS: usize = 12;
 
 impl Aligned {
     fn of(runs: &[&RunFigures], metric: Metric, names: &[String]) -> Self {
-        let places: Vec<Vec<Option<usize>>> = runs
-            .iter()
-            .map(|run| {
-                let places = run.places();
-                names
-                    .iter()
-                    .map(|name| places.get(name.as_str()).copied())
-                    .collect()
-            })
-            .collect();
-        let effect = |run: usize, node: usize, direction: usize| {
-            let is_judged = runs[run].nodes.len() >= LEAST_NODES;
-            let place = places[run][node].filter(|_| is_judged)?;
-            runs[run].effect(metric, place, direction)
+        // By run, node and direction, once: an effect takes a look at all pairs of its node.
+        let of_run = |run: &&RunFigures| -> Vec<[Option<f64>; 2]> {
+            let is_judged = run.nodes.len() >= LEAST_NODES;
+            let places = run.places();
+            let both = |name: &String| {
+                let place = places.get(name.as_str()).copied().filter(|_| is_judged);
+                [0, 1].map(|direction| run.effect(metric, place?, direction))
+            };
+            names.iter().map(both).collect()
         };
+        let effects: Vec<_> = runs.iter().map(of_run).collect();
+        let effect = |run: usize, node: usize, direction: usize| effects[run][node][direction];
         let mut aligned = Aligned {
             effects: vec![Default::default(); names.len()],
             offsets: vec![[0.0; 2]; runs.len()],

@@ -157,49 +157,55 @@ fn add_nodes(out: &mut MetricsText, nodes: &[Node<'_>]) {
     }
 }
 
+/// A metric of pairs: its name, its help, and its values of a pair, each with the percentile that it is of, if any.
+type PairMetric = (
+    &'static str,
+    &'static str,
+    fn(&Pair<'_>) -> Vec<(Option<&'static str>, Option<f64>)>,
+);
+
+const PAIR_METRICS: [PairMetric; 5] = [
+    (
+        "pair_half_round_trip_seconds",
+        "Half of a round trip, assumed symmetric.",
+        |pair| {
+            let values = pair.half_round_trip_ns.map(seconds);
+            [Some("50"), Some("99")].into_iter().zip(values).collect()
+        },
+    ),
+    (
+        "pair_excess_seconds",
+        "Latency of messages above the minimum of their direction.",
+        |pair| vec![(Some("99"), seconds(pair.excess_p99_ns))],
+    ),
+    (
+        "pair_lost_messages",
+        "Messages of the last run that did not arrive.",
+        |pair| vec![(None, pair.lost.map(|lost| lost as f64))],
+    ),
+    (
+        "pair_slower_by_at_least_seconds",
+        "By how much the way is proved to be slower than it has to be, at least.",
+        |pair| vec![(None, seconds(pair.slower_by_ns.map(|ns| ns as f64)))],
+    ),
+    (
+        "pair_ok",
+        "Whether the pair is as its tier and nodes lead to expect.",
+        |pair| vec![(None, Some(flag(pair.verdict == PairVerdict::Ok)))],
+    ),
+];
+
 fn add_pairs(out: &mut MetricsText, pairs: &[&Pair<'_>]) {
-    let help = "Half of a round trip, assumed symmetric.";
-    out.metric("pair_half_round_trip_seconds", help);
-    for pair in pairs {
-        for (percentile, value) in ["50", "99"].into_iter().zip(pair.half_round_trip_ns) {
-            add_pair(out, pair, &[("percentile", percentile)], seconds(value));
+    for (name, help, values_of) in PAIR_METRICS {
+        out.metric(name, help);
+        for pair in pairs {
+            for (percentile, value) in values_of(pair) {
+                let mut labels = vec![("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
+                labels.extend(percentile.map(|percentile| ("percentile", percentile)));
+                out.sample(&labels, value);
+            }
         }
     }
-    let help = "Latency of messages above the minimum of their direction.";
-    out.metric("pair_excess_seconds", help);
-    for pair in pairs {
-        add_pair(
-            out,
-            pair,
-            &[("percentile", "99")],
-            seconds(pair.excess_p99_ns),
-        );
-    }
-    let help = "Messages of the last run that did not arrive.";
-    out.metric("pair_lost_messages", help);
-    for pair in pairs {
-        add_pair(out, pair, &[], pair.lost.map(|lost| lost as f64));
-    }
-    let help = "By how much the way is proved to be slower than it has to be, at least.";
-    out.metric("pair_slower_by_at_least_seconds", help);
-    for pair in pairs {
-        add_pair(
-            out,
-            pair,
-            &[],
-            seconds(pair.slower_by_ns.map(|ns| ns as f64)),
-        );
-    }
-    let help = "Whether the pair is as its tier and nodes lead to expect.";
-    out.metric("pair_ok", help);
-    for pair in pairs {
-        add_pair(out, pair, &[], Some(flag(pair.verdict == PairVerdict::Ok)));
-    }
-}
-
-fn add_pair(out: &mut MetricsText, pair: &Pair<'_>, more: &[(&str, &str)], value: Option<f64>) {
-    let own = [("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
-    out.sample(&[&own[..], more].concat(), value);
 }
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ impl<C: Clock> Judge<C> {
     /// What came of it.
     pub(super) fn outcome(&self, reports: &Reports) -> Result<RunOutcome, LogError> {
         let mut books = Books::new(&self.wiring, reports)?;
-        let (mut latencies, mut intended) = (Vec::new(), Vec::new());
+        // Latencies and those from the intended time; in `by_time` instead where their moments are wanted.
+        let mut untimed = [Vec::new(), Vec::new()];
         let [begin, end] = self.span(reports);
         let mut by_time = [begin, begin].map(|begin| TimedSamples::within(begin, end));
         let (mut crossed, mut place) = (Vec::new(), 0);
@@ -73,12 +74,12 @@ impl<C: Clock> Judge<C> {
                 let publisher = &reports.publishers[sample.header.publisher() as usize];
                 let due = publisher.schedule.due(publisher.warmup_steps + step);
                 let begun = [sample.sent_ns, self.epoch.at(&self.clock, due)];
-                let [latency, from_intended] = begun.map(|from| at.wrapping_sub(from) as i64);
-                latencies.push(latency);
-                intended.push(from_intended);
-                if self.is_timed {
-                    by_time[0].push(begun[0], latency);
-                    by_time[1].push(begun[1], from_intended);
+                for (place, from) in begun.into_iter().enumerate() {
+                    let time = at.wrapping_sub(from) as i64;
+                    match self.is_timed {
+                        true => by_time[place].push(from, time),
+                        false => untimed[place].push(time),
+                    }
                 }
             }
         }
@@ -100,6 +101,15 @@ impl<C: Clock> Judge<C> {
         let (tally, lost) = books.close()?;
         let by_subscriber = reports.subscribers.iter().map(|it| it.log.len() as u64);
         let by_subscriber: Vec<u64> = by_subscriber.collect();
+        // Of one metric at a time, for the memory of a long run.
+        let mut samples_of = |place: usize| match self.is_timed {
+            true => by_time[place].samples().collect(),
+            false => std::mem::take(&mut untimed[place]),
+        };
+        let latencies: Vec<i64> = samples_of(0);
+        let microseconds = Microseconds::of(&latencies);
+        let latency = times(latencies);
+        let intended = times(samples_of(1));
         Ok(RunOutcome {
             tally,
             nominal: steps * self.wiring.copies(),
@@ -110,9 +120,9 @@ impl<C: Clock> Judge<C> {
             late: sum(|it| it.late),
             arrivals: by_subscriber.iter().sum(),
             by_subscriber,
-            microseconds: Microseconds::of(&latencies),
-            latency: times(latencies),
-            intended: times(intended),
+            microseconds,
+            latency,
+            intended,
             send_rate_per_s: published.rate_per_s(1, begun.first()),
             // All copies of a sample come at once, about.
             receive_rate_per_s: arrived.rate_per_s(self.wiring.copies(), arrived.first()),
@@ -144,7 +154,7 @@ impl Span {
         self.first_and_last.map_or(0, |(first, _)| first)
     }
 
-    /// Moments in a second, up to the last, where so many come at once: between N of them there are N-1 intervals.
+    /// Moments in a second, up to the last, where `at_once` come together: between N of them there are N-1 intervals.
     /// `from` is when the first came, or was to come: from there on a first one that is late makes no higher rate.
     fn rate_per_s(&self, at_once: u64, from: u64) -> Option<f64> {
         let intervals = self.count.checked_sub(at_once).filter(|&count| count > 0)?;

@@ -93,11 +93,12 @@ impl NodeBenchmark {
             Some(_) => 120,
         };
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_intervals = match config.interval(point.rate_per_s) {
-            None => 0,
-            Some(_) => 2 * TimedSamples::BYTES,
+        let of_figures = match config.interval(point.rate_per_s) {
+            None => 2 * 8,
+            // The figures of one metric beside.
+            Some(_) => 2 * TimedSamples::BYTES + 8,
         };
-        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1 + of_bounds + of_intervals;
+        let of_copy = of_figures.max(size_of::<LostSample>() as u64) + 1 + of_bounds;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let subscribers_here = match config.peer {
             None => wiring.subscribers,
@@ -374,12 +375,13 @@ impl Benchmark for NodeBenchmark {
         #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
         let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
-        let facts = {
+        let [facts, devices] = {
             machine.fabric = verbs::open(&mut self.plan, &self.config, self.sweep.all_types)?;
-            machine.fabric.as_ref().map(verbs::facts)
+            let fabric = machine.fabric.as_ref();
+            [fabric.map(verbs::facts), fabric.map(verbs::devices)]
         };
         #[cfg(not(feature = "rdma"))]
-        let facts: Option<serde_json::Value> = None;
+        let [facts, devices]: [Option<serde_json::Value>; 2] = [None, None];
         self.check_points()?;
         for point in &self.plan.points {
             machine.placement(point)?;
@@ -405,6 +407,7 @@ impl Benchmark for NodeBenchmark {
             obtained: json!({
                 "latency_is_from": "the stamp of a sample to when it was read",
                 "infiniband": facts,
+                "devices": devices,
                 "hosts": hosts,
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),

@@ -79,3 +79,9 @@ pub(super) fn facts(fabric: &Fabric) -> Value {
         "libraries": crate::rdma::verbs::library_versions(),
     })
 }
+
+/// The devices, as the HCA benchmark has them.
+pub(super) fn devices(fabric: &Fabric) -> Value {
+    let pair = fabric.pair();
+    json!({ "sender": pair.sender.details(), "receiver": pair.receiver.details() })
+}

@@ -95,9 +95,7 @@ impl OpenPort {
             partition_keys: partition_keys(&device.name, port.number),
             inline: services.iter().filter_map(inline_of).collect(),
             description: self.port.describe(),
-            details: serde_json::json!({
-                "port": port.number, "address": address, "device": device,
-            }),
+            details: self.port.details(),
         }
     }
 
