@@ -115,7 +115,7 @@ impl SweepRun {
             document: Document {
                 command_line: earlier.document.command_line,
                 started_at: earlier.document.started_at,
-                label: document.label.clone().or(earlier.document.label),
+                label: earlier.document.label.or_else(|| document.label.clone()),
                 ..document
             },
             resumed: true,
