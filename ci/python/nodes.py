@@ -209,7 +209,7 @@ def compare_villas(rounds, villas):
     """
     program = shutil.which(villas)
     if not program:
-        sys.exit(f"ci/measure: --villas {villas}: there is no such program\n  fix: build VILLASnode, name its villas-node")
+        sys.exit(f"ci/measure: --villas {villas}: there is no such program\n  fix: build VILLASnode and name it")
     node = ["node", "--type", "udp", "--rate", RATE, "--values", VALUES, "--count", MESSAGES, "--warmup", "500ms"]
     node += ["--after-miss", "catch-up", "--poll", "event"]
 

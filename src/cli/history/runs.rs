@@ -195,8 +195,8 @@ impl StoredRuns {
         let mut kept: Vec<StoredRun> = Vec::new();
         for run in std::mem::take(&mut self.runs) {
             let is_same = |other: &&StoredRun| {
-                let same = other.machine == run.machine
-                    && other.schema.benchmark == run.schema.benchmark;
+                let same =
+                    other.machine == run.machine && other.schema.benchmark == run.schema.benchmark;
                 let of = |run: &StoredRun| -> Vec<(String, RunValue)> {
                     let points = run.points.iter();
                     let values = points
@@ -206,7 +206,10 @@ impl StoredRuns {
                 same && of(other) == of(&run)
             };
             // They are in the order of time.
-            let at_once = kept.iter().rev().take_while(|other| other.started_at == run.started_at);
+            let at_once = kept
+                .iter()
+                .rev()
+                .take_while(|other| other.started_at == run.started_at);
             match at_once.into_iter().find(is_same) {
                 Some(other) => {
                     let [copy, first] = [&run, other].map(|run| printable_path(&run.folder));

@@ -63,7 +63,8 @@ pub(super) fn all(runs: &[StoredRun], last: usize) -> Vec<Series> {
     for series in &mut all {
         let benchmark = series.schema.benchmark;
         let settings = series.settings.iter();
-        let told = settings.filter(|(name, text)| is_told(name, text) && varying.contains(&(benchmark, *name)));
+        let told = settings
+            .filter(|(name, text)| is_told(name, text) && varying.contains(&(benchmark, *name)));
         let words: Vec<String> = told.map(|(name, text)| in_words(name, text)).collect();
         series.point = words.join(", ");
     }
@@ -78,7 +79,11 @@ fn varying(all: &[Series]) -> BTreeSet<(&'static str, &'static str)> {
         let benchmark = one.schema.benchmark;
         *series.entry(benchmark).or_default() += 1;
         for (name, text) in &one.settings {
-            *texts.entry((benchmark, *name)).or_default().entry(text).or_default() += 1;
+            *texts
+                .entry((benchmark, *name))
+                .or_default()
+                .entry(text)
+                .or_default() += 1;
         }
     }
     let varies = |((benchmark, name), texts): (_, BTreeMap<&str, usize>)| {
