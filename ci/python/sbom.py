@@ -97,5 +97,5 @@ if __name__ == "__main__":
     locked = tomllib.loads(LOCK.read_text(encoding="utf-8"))
     made = bill(json.load(sys.stdin), sys.argv[1], locked, int(os.environ["SOURCE_DATE_EPOCH"]), *with_musl)
     if len(made["components"]) < 20:
-        sys.exit(f"the bill has {len(made['components'])} crates only")
+        sys.exit(f"the bill has {len(made['components'])} components only")
     print(json.dumps(made, indent=1))

@@ -100,7 +100,8 @@ impl Served for AllBenchmarks {
             ServedBenchmark::Hca => self.hca.refusal(hello),
             #[cfg(not(feature = "rdma"))]
             ServedBenchmark::Hca => {
-                let text = "hcabench on the host that serves is built without the feature rdma: install a package there";
+                let text = "hcabench on the host that serves is built without the feature rdma; fix: install a package (.deb, \
+                    .rpm or .whl) there";
                 Some(Failure::Run(text.to_owned()))
             }
             ServedBenchmark::Node => NodeService.refusal(hello),

@@ -48,7 +48,10 @@ pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
         if is_surface && numbers < 2 || !of.setting.is_none_or(has_axis) {
             continue;
         }
-        if of.is_by_interval() && !run.points.iter().any(has_interval_log) {
+        // The metric that is drawn where none is named.
+        let usual = &presentation_of(run.schema).metrics[0];
+        let has_log = |point: &Point| usual.interval_log_of(point).is_some();
+        if of.is_by_interval() && !run.points.iter().any(has_log) {
             continue;
         }
         let figure = match Embedded::try_from(of) {
@@ -112,12 +115,6 @@ fn strange(asked: &[Asked]) -> Vec<String> {
         .into_iter()
         .filter_map(of)
         .collect()
-}
-
-/// Whether a point has the log by interval of the metric that is drawn where none is named.
-fn has_interval_log(point: &Point) -> bool {
-    let usual = &presentation_of(point.schema).metrics[0];
-    usual.interval_log_of(point).is_some()
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.

@@ -64,8 +64,9 @@ fn runs(folder: &Path, has_step: bool) {
             false => ("16.35.2000", "23.10-0.5.5"),
         };
         let driver = json!({ "module": "mlx5_core", "version": version });
-        let device = json!({ "name": "mlx5_0", "firmware": firmware, "driver": driver });
-        recorded["obtained"]["devices"] = json!({ "sender": { "device": device, "port": 1 } });
+        let port_of = |name: &str| json!({ "device": { "name": name, "firmware": firmware, "driver": driver }, "port": 1 });
+        recorded["obtained"]["devices"] =
+            json!({ "receiver": port_of("mlx5_1"), "sender": port_of("mlx5_0") });
         let median = if is_after { 2100.0 } else { 2000.0 };
         let points = [
             point("8", &mut noise, [median, 9000.0]),
@@ -107,7 +108,7 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
     text.begins("1 of 4 figures changed; 30 runs, 2026-01-01 02:00 to 2026-01-30 02:00\n");
     text.has(&[
         "median latency of hca, ",
-        "8 B, node1, mlx5_0 port 1 +",
+        "8 B, node1, mlx5_0 port 1 to mlx5_1 port 1 +",
         "from runs/18 on (2026-01-18 02:00)",
         "label before -> after; kernel 6.1.0-25 -> 6.1.0-26; firmware of the sender's adapter 16.35.2000 -> 16.35.4030;",
         "changes:",
@@ -141,11 +142,14 @@ fn a_step_is_named_with_its_run_and_with_what_changed_then() {
         .iter()
         .map(|it| it["what"].as_str().unwrap())
         .collect();
-    let of_adapter = [
+    let of_both = [
         "firmware of the sender's adapter",
+        "firmware of the receiver's adapter",
         "driver version of the sender's slot",
+        "driver version of the receiver's slot",
     ];
-    assert_eq!(causes, ["label", "kernel", of_adapter[0], of_adapter[1]]);
+    assert_eq!(causes[..2], ["label", "kernel"]);
+    assert_eq!(causes[2..], of_both);
     for (size, figure) in [
         ("8", "latency.p99"),
         ("64", "latency.p50"),

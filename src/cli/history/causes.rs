@@ -142,20 +142,21 @@ fn add(causes: &mut Vec<Cause>, what: &str, before: String, after: String) {
     }
 }
 
-/// The label first, then what is asked for first, then the rest; with names for people.
-fn in_order(mut causes: Vec<Cause>) -> Vec<Cause> {
-    let place = |cause: &Cause| {
+/// The label first, then what is asked for first, the sender before the receiver, then the rest; with names for people.
+fn in_order(causes: Vec<Cause>) -> Vec<Cause> {
+    let placed = |mut cause: Cause| {
         let first = usize::from(cause.what != LABEL);
-        let known = known(&cause.what).map(|(place, _)| place);
-        (first, known.unwrap_or(NAMES.len()))
-    };
-    crate::sorting::sort_by_key(&mut causes, place);
-    for cause in &mut causes {
-        if let Some((_, name)) = known(&cause.what) {
+        let known = known(&cause.what);
+        let is_receiver = known.is_some() && cause.what.contains(".receiver.");
+        let line = known.as_ref().map_or(NAMES.len(), |(line, _)| *line);
+        if let Some((_, name)) = known {
             cause.what = name;
         }
-    }
-    causes
+        ((first, line, is_receiver), cause)
+    };
+    let mut causes: Vec<_> = causes.into_iter().map(placed).collect();
+    crate::sorting::sort_by_key(&mut causes, |(place, _)| *place);
+    causes.into_iter().map(|(_, cause)| cause).collect()
 }
 
 /// The line of [`NAMES`] that has a place in `settings.json`, and its name.

@@ -249,20 +249,19 @@ fn machine(run: &Run, any_host: bool) -> String {
         let device = end["device"]["name"].as_str()?;
         Some(format!("{device} port {}", end["port"]))
     };
-    let ports: Vec<String> = ["sender", "receiver"]
-        .into_iter()
-        .filter_map(port)
-        .collect();
+    let mut with = vec![host(run, any_host)];
     // Where hosts change their names from run to run, so do peers, and pods get other functions of an adapter.
-    let ports = if any_host { Vec::new() } else { ports };
-    let peer = document["run"][between::PEER.name].as_str();
-    let peer = peer.filter(|_| !any_host);
-    let with = [
-        Some(host(run, any_host)).filter(|host| !host.is_empty()),
-        Some(ports.join(" to ")).filter(|ports| !ports.is_empty()),
-        peer.map(|peer| format!("peer {peer}")),
-    ];
-    with.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    if !any_host {
+        let ports: Vec<_> = ["sender", "receiver"]
+            .into_iter()
+            .filter_map(port)
+            .collect();
+        with.push(ports.join(" to "));
+        let peer = document["run"][between::PEER.name].as_str();
+        with.extend(peer.map(|peer| format!("peer {peer}")));
+    }
+    with.retain(|part| !part.is_empty());
+    with.join(", ")
 }
 
 fn host(run: &Run, any_host: bool) -> String {

@@ -20,11 +20,15 @@ pub fn open(path: &Path) -> Result<Run, ReadError> {
     Ok(run)
 }
 
-/// The version and commit of hcabench that measured it.
+/// The version and commit of hcabench that measured it, and the C library where it is not the usual one.
 pub fn version(run: &Run) -> String {
-    let commit = run.document()["hcabench"]["commit"].as_str();
+    let program = &run.document()["hcabench"];
+    let commit = program["commit"].as_str().unwrap_or("commit unknown");
     let version = run.version().unwrap_or("unknown");
-    format!("{version} ({})", commit.unwrap_or("commit unknown"))
+    match program["c_library"].as_str() {
+        None | Some("glibc") => format!("{version} ({commit})"),
+        Some(library) => format!("{version} ({commit}, {library})"),
+    }
 }
 
 /// When its first round was begun, and its last: as RFC 3339 in UTC, of which the order of the texts is that of the

@@ -336,6 +336,19 @@ fn a_queue_that_is_one_of_several_has_to_be_the_same() {
 }
 
 #[test]
+fn the_static_program_is_another_version() {
+    let values = [None, Some(json!("glibc")), Some(json!("musl"))];
+    let [old, usual, is_static] = with_values("/hcabench/c_library", values);
+    let version = super::rounds::version;
+    assert_eq!(version(&old), version(&usual));
+    assert!(
+        version(&is_static).ends_with(", musl)"),
+        "{}",
+        version(&is_static)
+    );
+}
+
+#[test]
 fn how_often_logs_were_begun_is_no_difference() {
     let values = [
         None,

@@ -68,7 +68,18 @@ pub struct Program {
     pub commit: Option<String>,
     /// The version of the format.
     pub format: u64,
+    /// The C library that it is built with, `glibc` or `musl`: the latter is that of the static program.
+    #[serde(default = "usual_c_library")]
+    pub c_library: String,
 }
+
+/// What programs had that did not record it.
+fn usual_c_library() -> String {
+    GLIBC.to_owned()
+}
+
+const GLIBC: &str = "glibc";
+const MUSL: &str = "musl";
 
 impl Program {
     /// This program, with the commit that was [set](set_commit).
@@ -77,7 +88,25 @@ impl Program {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: COMMIT.get().map(|commit| (*commit).to_owned()),
             format: FORMAT,
+            c_library: if cfg!(target_env = "musl") {
+                MUSL
+            } else {
+                GLIBC
+            }
+            .to_owned(),
         }
+    }
+
+    /// Whether both have the same messages between hosts, which do not depend on the C library.
+    pub fn has_messages_of(&self, other: &Self) -> bool {
+        let of = |program: &Self| {
+            (
+                program.version.clone(),
+                program.commit.clone(),
+                program.format,
+            )
+        };
+        of(self) == of(other)
     }
 
     /// Why the other one cannot go on with what this one measured, in words.
@@ -89,9 +118,12 @@ impl Program {
 impl fmt::Display for Program {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "hcabench {}", printable(&self.version))?;
-        match &self.commit {
-            Some(commit) => write!(formatter, " of commit {}", printable(commit)),
-            None => Ok(()),
+        if let Some(commit) = &self.commit {
+            write!(formatter, " of commit {}", printable(commit))?;
+        }
+        match self.c_library == GLIBC {
+            true => Ok(()),
+            false => write!(formatter, ", built with {}", printable(&self.c_library)),
         }
     }
 }
@@ -179,11 +211,19 @@ mod tests {
         };
         written.write(&path).unwrap();
         assert_eq!(Document::read(&path).unwrap(), written);
-        // Of a version before labels.
+        // Of a version before labels, and before there was a static program.
         let mut value = serde_json::to_value(&written).unwrap();
         value.as_object_mut().unwrap().remove("label");
+        value["hcabench"]
+            .as_object_mut()
+            .unwrap()
+            .remove("c_library");
         fs::write(&path, value.to_string()).unwrap();
-        assert_eq!(Document::read(&path).unwrap().label, None);
+        let read = Document::read(&path).unwrap();
+        assert_eq!(
+            (read.label, read.hcabench.c_library),
+            (None, "glibc".to_owned())
+        );
         written.write(&path).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let newer = text.replace("\"format\": 2", "\"format\": 3");

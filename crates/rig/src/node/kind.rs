@@ -335,7 +335,8 @@ impl NodeType {
     pub fn refusal(self, wiring: &Wiring, settings: &Settings) -> Option<String> {
         wiring.refusal().or_else(|| match self {
             NodeType::InfiniBand if !cfg!(feature = "rdma") => Some(
-                "--type infiniband is impossible: this hcabench was built without the feature rdma"
+                "--type infiniband is impossible: this hcabench was built without the feature rdma; fix: install a package \
+                 (.deb, .rpm or .whl)"
                     .to_owned(),
             ),
             NodeType::InfiniBand => {
