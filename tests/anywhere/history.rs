@@ -210,6 +210,7 @@ fn other_machines_are_other_series_unless_hosts_are_of_one_pool() {
         let file = folder.join(format!("runs/{day:02}")).join(SETTINGS);
         let mut recorded = common::json(&file);
         recorded["machine"]["hostname"] = json!(format!("pod{day}"));
+        recorded["obtained"]["devices"]["sender"]["address"] = json!(format!("10.0.0.{day}"));
         fs::write(file, recorded.to_string()).unwrap();
     }
     let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
@@ -217,7 +218,9 @@ fn other_machines_are_other_series_unless_hosts_are_of_one_pool() {
     text.has(&["too few runs to be judged"]);
     let (text, _) = expect(&folder, "history runs --fail-on-change --any-host", 3);
     text.begins("1 of 4 figures changed");
-    text.has(&["made-up, 8 CPUs"]);
+    text.has(&["made-up, 8 CPUs", "kernel 6.1.0-25 -> 6.1.0-26"]);
+    // Names of hosts and their addresses differ in each run.
+    text.lacks(&["pod17", "10.0.0.17"]);
 }
 
 #[test]
@@ -290,13 +293,18 @@ fn runs_over_other_ports_or_to_other_peers_are_other_series() {
         let mut recorded = common::json(&file);
         let end = |name: &str| json!({ "device": { "name": name }, "port": 1 });
         recorded["obtained"]["devices"] =
-            json!({ "sender": end("mlx5_0"), "receiver": end("mlx5_1") });
-        recorded["run"]["peer"] = json!("node2");
+            json!({ "sender": end("mlx5_2"), "receiver": end("mlx5_1") });
+        if day % 2 == 0 {
+            recorded["run"]["peer"] = json!("node2");
+        }
         fs::write(file, recorded.to_string()).unwrap();
     }
     let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
-    text.begins("0 of 8 figures changed");
-    text.has(&["node1, mlx5_0 port 1 to mlx5_1 port 1, peer node2"]);
+    text.begins("0 of 12 figures changed");
+    text.has(&[
+        "node1, mlx5_2 port 1 to mlx5_1 port 1 ",
+        "node1, mlx5_2 port 1 to mlx5_1 port 1, peer node2",
+    ]);
     // Names of hosts count for nothing then, those of peers included.
     let json = json_of(&folder, "runs --any-host", 0);
     let all = json["series"].as_array().unwrap();

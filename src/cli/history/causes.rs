@@ -47,13 +47,49 @@ const NAMES: [(&str, &str); 11] = [
 const LABEL: &str = "label";
 const PROGRAM: &str = "hcabench";
 
+/// What identifies a host or its ports: where runs of several hosts are put together, it differs all the time.
+const IDENTITIES: [&str; 23] = [
+    "machine.hostname",
+    "obtained.devices.*.port",
+    "obtained.devices.*.address",
+    "obtained.devices.*.device.name",
+    "obtained.devices.*.device.node_guid",
+    "obtained.devices.*.device.adapter_guid",
+    "obtained.devices.*.device.pci_address",
+    "obtained.devices.*.device.ports.number",
+    "obtained.devices.*.device.ports.lid",
+    "obtained.devices.*.device.ports.sm_lid",
+    "obtained.devices.*.device.ports.subnet_prefix",
+    "obtained.devices.*.device.ports.addresses",
+    "obtained.devices.*.device.ports.networks",
+    "obtained.hosts.*.name",
+    "obtained.hosts.*.boot_id",
+    "obtained.path.*.gid.gid",
+    "obtained.path.*.gid.interface",
+    "obtained.path.*.queue_pair.route.destination_lid",
+    "obtained.path.*.queue_pair.route.global.destination_gid",
+    "run.peer",
+    "run.sender",
+    "run.receiver",
+    "--peer",
+];
+
 /// Runs whose circumstances were read, each once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Circumstances {
     opened: BTreeMap<PathBuf, Option<Run>>,
+    /// Whether runs of all hosts are put together.
+    any_host: bool,
 }
 
 impl Circumstances {
+    pub(super) fn new(any_host: bool) -> Self {
+        Self {
+            opened: BTreeMap::new(),
+            any_host,
+        }
+    }
+
     /// What differs between two runs at a point.
     pub(super) fn between(
         &mut self,
@@ -102,6 +138,9 @@ impl Circumstances {
             if name != LABEL && !is_named(name, &causes) {
                 add(&mut causes, &format!("--{name}"), text(&one), text(&other));
             }
+        }
+        if self.any_host {
+            causes.retain(|cause| !IDENTITIES.contains(&place_of(&cause.what).0.as_str()));
         }
         in_order(causes)
     }
@@ -159,14 +198,23 @@ fn in_order(causes: Vec<Cause>) -> Vec<Cause> {
     causes.into_iter().map(|(_, cause)| cause).collect()
 }
 
+/// A place in `settings.json` with `*` for the end that it belongs to, and that end.
+fn place_of(what: &str) -> (String, Option<&'static str>) {
+    let parts = ["devices", "hosts", "path"];
+    let of_end = |end: &&str| {
+        let is_in = |part| what.starts_with(&format!("obtained.{part}.{end}."));
+        parts.into_iter().any(is_in)
+    };
+    let end = ["sender", "receiver"].into_iter().find(of_end);
+    match end {
+        Some(end) => (what.replacen(end, "*", 1), Some(end)),
+        None => (what.to_owned(), None),
+    }
+}
+
 /// The line of [`NAMES`] that has a place in `settings.json`, and its name.
 fn known(what: &str) -> Option<(usize, String)> {
-    let of_end = |end: &&str| what.starts_with(&format!("obtained.devices.{end}."));
-    let end = ["sender", "receiver"].into_iter().find(of_end);
-    let place = match end {
-        Some(end) => what.replacen(end, "*", 1),
-        None => what.to_owned(),
-    };
+    let (place, end) = place_of(what);
     let line = NAMES.iter().position(|(known, _)| *known == place)?;
     Some((line, NAMES[line].1.replace('*', end.unwrap_or_default())))
 }

@@ -63,7 +63,7 @@ impl History {
             .filter(|it| it.runs.len() >= LEAST_JUDGED)
             .count();
         let mut detector = Detector::new(judged);
-        let mut circumstances = Circumstances::default();
+        let mut circumstances = Circumstances::new(stored.any_host);
         let mut judge = |series: Series| {
             let runs = series.runs.len();
             let unseen = detector.can_show(runs).then(|| detector.unseen(runs));

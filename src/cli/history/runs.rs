@@ -39,6 +39,8 @@ pub(super) struct StoredRuns {
     pub(super) unreadable: Vec<String>,
     /// Files that are damaged.
     pub(super) damaged: Vec<Arc<ReadError>>,
+    /// Whether runs of all hosts are put together.
+    pub(super) any_host: bool,
 }
 
 /// A run, without its documents: there may be many.
@@ -88,7 +90,10 @@ impl StoredRuns {
     /// When a folder cannot be read, or no benchmark has a figure that is asked for.
     pub(super) fn below(folders: &[PathBuf], asked: &Asked<'_>) -> Result<Self, UsageError> {
         check_figures(asked)?;
-        let mut found = StoredRuns::default();
+        let mut found = StoredRuns {
+            any_host: asked.any_host,
+            ..StoredRuns::default()
+        };
         let mut fabrics = 0;
         let mut paths: Vec<PathBuf> = Vec::new();
         for folder in folders {
@@ -190,9 +195,8 @@ impl StoredRuns {
         let mut kept: Vec<StoredRun> = Vec::new();
         for run in std::mem::take(&mut self.runs) {
             let is_same = |other: &&StoredRun| {
-                let same = other.started_at == run.started_at
-                    && other.machine == run.machine
-                    && other.schema.benchmark == run.schema.benchmark;
+                let same =
+                    other.machine == run.machine && other.schema.benchmark == run.schema.benchmark;
                 let of = |run: &StoredRun| -> Vec<(String, RunValue)> {
                     let points = run.points.iter();
                     let values = points
@@ -201,7 +205,12 @@ impl StoredRuns {
                 };
                 same && of(other) == of(&run)
             };
-            match kept.iter().rev().find(is_same) {
+            // They are in the order of time.
+            let at_once = kept
+                .iter()
+                .rev()
+                .take_while(|other| other.started_at == run.started_at);
+            match at_once.into_iter().find(is_same) {
                 Some(other) => {
                     let [copy, first] = [&run, other].map(|run| printable_path(&run.folder));
                     self.left_out

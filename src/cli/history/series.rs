@@ -1,6 +1,6 @@
 //! Runs that can be compared: of one benchmark, point and machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::runs::{RunValue, Settings, StoredRun};
 use crate::compare::figures::Figure;
@@ -52,44 +52,45 @@ pub(super) fn all(runs: &[StoredRun], last: usize) -> Vec<Series> {
     }
     // Of one point together, in the order in which the points were first measured.
     let key = |it: &Series| (it.schema.benchmark, it.machine.clone(), it.settings.clone());
-    let mut order: Vec<_> = Vec::new();
-    for series in &all {
-        let key = key(series);
-        if !order.contains(&key) {
-            order.push(key);
-        }
+    let mut order = BTreeMap::new();
+    for (place, series) in all.iter().enumerate() {
+        order.entry(key(series)).or_insert(place);
     }
     crate::sorting::sort_by_key(&mut all, |it| {
-        let key = key(it);
-        (
-            it.schema.benchmark,
-            it.machine.clone(),
-            order.iter().position(|other| *other == key),
-        )
+        (it.schema.benchmark, it.machine.clone(), order[&key(it)])
     });
-    let points: Vec<String> = all.iter().map(|it| in_words_of(it, &all)).collect();
-    for (series, point) in all.iter_mut().zip(points) {
-        series.point = point;
+    let varying = varying(&all);
+    for series in &mut all {
+        let benchmark = series.schema.benchmark;
+        let settings = series.settings.iter();
+        let named = settings
+            .filter(|(name, text)| is_told(name, text) && varying.contains(&(benchmark, *name)));
+        let words: Vec<String> = named.map(|(name, text)| in_words(name, text)).collect();
+        series.point = words.join(", ");
     }
     all
 }
 
-/// Settings of a series that are not the same in all of its benchmark, in words.
-fn in_words_of(series: &Series, all: &[Series]) -> String {
-    let text = |of: &Series, name: &str| {
-        let found = of.settings.iter().find(|(it, _)| *it == name);
-        found.map(|(_, text)| text.clone())
+/// Benchmarks and settings that do not have the same text, or are not known, in all series of the benchmark.
+fn varying(all: &[Series]) -> BTreeSet<(&'static str, &'static str)> {
+    let mut series: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let mut texts: BTreeMap<_, BTreeMap<&str, usize>> = BTreeMap::new();
+    for one in all {
+        let benchmark = one.schema.benchmark;
+        *series.entry(benchmark).or_default() += 1;
+        for (name, text) in &one.settings {
+            *texts
+                .entry((benchmark, *name))
+                .or_default()
+                .entry(text)
+                .or_default() += 1;
+        }
+    }
+    let varies = |((benchmark, name), texts): (_, BTreeMap<&str, usize>)| {
+        let is_in_all = texts.len() == 1 && texts.into_values().sum::<usize>() == series[benchmark];
+        (!is_in_all).then_some((benchmark, name))
     };
-    let varies = |name: &str| {
-        let mut others = all
-            .iter()
-            .filter(|it| it.schema.benchmark == series.schema.benchmark);
-        others.any(|other| text(other, name) != text(series, name))
-    };
-    let settings = series.settings.iter();
-    let told = settings.filter(|(name, text)| is_told(name, text) && varies(name));
-    let words: Vec<String> = told.map(|(name, text)| in_words(name, text)).collect();
-    words.join(", ")
+    texts.into_iter().filter_map(varies).collect()
 }
 
 impl Series {
