@@ -132,12 +132,16 @@ fn label(text: &str) -> Result<String, String> {
 }
 
 impl SweepArguments {
-    /// The label of the run; none if neither the option nor the variable is set.
+    /// The label of the run; none if neither the option nor the variable is set. A run that is resumed keeps the one that
+    /// it began with, whatever the variable is now.
     ///
     /// # Errors
     /// When the variable has none that is allowed.
     pub(crate) fn label(&self) -> Result<Option<String>, UsageError> {
-        let set = || std::env::var_os(LABEL).filter(|text| !text.is_empty());
+        let set = || {
+            let text = std::env::var_os(LABEL).filter(|text| !text.is_empty());
+            text.filter(|_| self.resume.is_none())
+        };
         match (&self.label, set()) {
             (Some(given), _) => Ok(Some(given.clone())),
             (None, None) => Ok(None),

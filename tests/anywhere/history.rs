@@ -210,7 +210,11 @@ fn other_machines_are_other_series_unless_hosts_are_of_one_pool() {
         let file = folder.join(format!("runs/{day:02}")).join(SETTINGS);
         let mut recorded = common::json(&file);
         recorded["machine"]["hostname"] = json!(format!("pod{day}"));
-        recorded["obtained"]["devices"]["sender"]["address"] = json!(format!("10.0.0.{day}"));
+        let address = format!("10.0.0.{day}");
+        recorded["obtained"]["devices"]["sender"]["address"] = json!(address);
+        recorded["obtained"]["hosts"]["sender"]["boot_id"] = json!(format!("boot-{day}"));
+        recorded["obtained"]["path"]["receiver"]["gid"] =
+            json!({ "gid": address, "interface": format!("eth{day}") });
         fs::write(file, recorded.to_string()).unwrap();
     }
     let (text, _) = expect(&folder, "history runs --fail-on-change", 0);
@@ -220,7 +224,7 @@ fn other_machines_are_other_series_unless_hosts_are_of_one_pool() {
     text.begins("1 of 4 figures changed");
     text.has(&["made-up, 8 CPUs", "kernel 6.1.0-25 -> 6.1.0-26"]);
     // Names of hosts and their addresses differ in each run.
-    text.lacks(&["pod17", "10.0.0.17"]);
+    text.lacks(&["pod17", "10.0.0.17", "boot-17", "eth17"]);
 }
 
 #[test]
@@ -407,6 +411,15 @@ fn a_label_is_recorded_from_the_option_or_the_variable() {
     // That of an earlier run is not that of this one.
     hcabench(&folder, "rerun option --out again --quiet").ends(0);
     assert_eq!(label("again"), Value::Null);
+    // A resumed run is the one that was begun, unless another label is asked for.
+    let part = queue.replace("--rounds 1", "--rounds 2 --until-round 1");
+    for (out, option, expected) in [("part", "", "v1"), ("other", "--label v3", "v3")] {
+        expect(&folder, &format!("{part} {out} --label v1"), 0);
+        hcabench(&folder, &format!("queue --resume {out} {option} --quiet"))
+            .env("HCABENCH_LABEL", "v2")
+            .ends(0);
+        assert_eq!(label(out), expected);
+    }
     let refused = hcabench(&folder, &format!("{queue} bad"))
         .env("HCABENCH_LABEL", "two\nlines")
         .ends(2);
