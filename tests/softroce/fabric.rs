@@ -283,7 +283,7 @@ fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_o
     (first.stderr).has(&["--fail-above 1ns", "6 of 6 pairs are above it"]);
     assert!(!out.join("INCOMPLETE").exists());
     let text = std::fs::read_to_string(textfile).unwrap();
-    assert_eq!(text.matches("quantile=\"0.5\"").count(), 6, "{text}");
+    assert_eq!(text.matches("percentile=\"50\"").count(), 6, "{text}");
 }
 
 /// The least latency that any message from a rank to another had: all have one clock.
