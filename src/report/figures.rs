@@ -39,7 +39,8 @@ pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
         .iter()
         .filter(|(_, texts)| texts.iter().all(is_number));
     let numbers = numbers.count();
-    for of in presentation_of(run.schema).figures {
+    let presentation = presentation_of(run.schema);
+    for of in presentation.figures {
         let ReportFigure { title, caption, .. } = *of;
         let is_surface = of.figure == "surface";
         // A figure over a setting that does not vary is one point.
@@ -49,7 +50,7 @@ pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
             continue;
         }
         // The metric that is drawn where none is named.
-        let usual = &presentation_of(run.schema).metrics[0];
+        let usual = &presentation.metrics[0];
         let has_log = |point: &Point| usual.interval_log_of(point).is_some();
         if of.is_by_interval() && !run.points.iter().any(has_log) {
             continue;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::results::document::unusual_c_library;
 use crate::results::read::{ReadError, Row, Run};
 use crate::results::schema::{COMPLETE, FAILURE, STARTED_AT, STATUS};
 
@@ -25,8 +26,8 @@ pub fn version(run: &Run) -> String {
     let program = &run.document()["hcabench"];
     let commit = program["commit"].as_str().unwrap_or("commit unknown");
     let version = run.version().unwrap_or("unknown");
-    match program["c_library"].as_str() {
-        None | Some("glibc") => format!("{version} ({commit})"),
+    match program["c_library"].as_str().and_then(unusual_c_library) {
+        None => format!("{version} ({commit})"),
         Some(library) => format!("{version} ({commit}, {library})"),
     }
 }

@@ -78,6 +78,11 @@ fn usual_c_library() -> String {
     GLIBC.to_owned()
 }
 
+/// The name of a C library other than glibc.
+pub fn unusual_c_library(library: &str) -> Option<&str> {
+    (library != GLIBC).then_some(library)
+}
+
 const GLIBC: &str = "glibc";
 const MUSL: &str = "musl";
 
@@ -99,14 +104,7 @@ impl Program {
 
     /// Whether both have the same messages between hosts, which do not depend on the C library.
     pub fn has_messages_of(&self, other: &Self) -> bool {
-        let of = |program: &Self| {
-            (
-                program.version.clone(),
-                program.commit.clone(),
-                program.format,
-            )
-        };
-        of(self) == of(other)
+        (&self.version, &self.commit, self.format) == (&other.version, &other.commit, other.format)
     }
 
     /// Why the other one cannot go on with what this one measured, in words.
@@ -121,9 +119,9 @@ impl fmt::Display for Program {
         if let Some(commit) = &self.commit {
             write!(formatter, " of commit {}", printable(commit))?;
         }
-        match self.c_library == GLIBC {
-            true => Ok(()),
-            false => write!(formatter, ", built with {}", printable(&self.c_library)),
+        match unusual_c_library(&self.c_library) {
+            None => Ok(()),
+            Some(library) => write!(formatter, ", built with {}", printable(library)),
         }
     }
 }
