@@ -24,21 +24,21 @@ atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 # Where the results of the last run are.
 OUT = FOLDER / "results"
 
-Measurement = collections.namedtuple("Measurement", "measure shows setup program machine folder options")
+Measurement = collections.namedtuple("Measurement", "measure shows setup program machine folder asked_only options")
 MEASUREMENTS = {}
 
 
-def measurement(shows, setup="run", program=True, machine=None, folder=None, **options):
+def measurement(shows, setup="run", program=True, machine=None, folder=None, asked_only=False, **options):
     """Adds a function to the table of ci/measure: its name with dashes, its documentation as usage text, its options
     by name: (default, what reads it, help). It returns whether all limits were kept. Before it runs, the groups of
     ci/setup are installed and, with `program`, hcabench is built. With `machine` it runs in the SoftRoCE machine; that
     function gets the same options, prepares what the machine cannot and returns ci/vm's options. Results are in
-    `folder`.
+    `folder`. With `asked_only` it takes what cannot be installed, and is not one of all.
     """
 
     def add(measure):
         name = measure.__name__.replace("_", "-")
-        MEASUREMENTS[name] = Measurement(measure, shows, setup.split(), program, machine, folder, options)
+        MEASUREMENTS[name] = Measurement(measure, shows, setup.split(), program, machine, folder, asked_only, options)
         return measure
 
     return add

@@ -1,7 +1,10 @@
 """What a node-type adds to what it is made of."""
 
 import contextlib
+import json
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -140,3 +143,78 @@ def compare_sockperf(rounds):
         figures = compare.turns(rounds, ours, lambda options=options: half_round_trip_us(*options), "sockperf")
         all_met &= compare.judge(compare.of_medians(*figures), least=0.8, most=most)
     return all_met
+
+
+# Samples of VILLASnode that do not count.
+WARMUP = RATE // 2
+
+
+def villas_configuration(samples):
+    """The configuration of VILLASnode: a path from a generator to a UDP socket, and another one from there to a file."""
+    signals = [{"name": f"value{number}", "type": "float"} for number in range(VALUES)]
+    generated = [{**one, "signal": "sine", "frequency": 1.0} for one in signals]
+    # The generator stamps a sample and then waits for its period: the hook stamps it when it has been read.
+    generator = {"type": "signal.v2", "rate": RATE, "limit": WARMUP + MESSAGES,
+                 "in": {"signals": generated, "hooks": [{"type": "ts"}]}}
+    address = {"address": "127.0.0.1:12000"}
+    socket = {"type": "socket", "layer": "udp", "format": "villas.binary", "in": {**address, "signals": signals},
+              "out": address}
+    file = {"type": "file", "uri": str(samples), "format": "villas.human"}
+    return {
+        "http": {"enabled": False}, "hugepages": 0, "logging": {"level": "warning"},
+        "nodes": {"generator": generator, "socket": socket, "file": file},
+        "paths": [{"in": "generator", "out": "socket"}, {"in": "socket", "out": "file"}],
+    }
+
+
+def villas_us(program):
+    """The median of VILLASnode, from when one of its paths has read a sample of the generator until another path has
+    received it; each sample that was not missed must be there.
+    """
+    samples, configuration = compare.FOLDER / "samples", compare.FOLDER / "villas.json"
+    samples.unlink(missing_ok=True)
+    configuration.write_text(json.dumps(villas_configuration(samples)), encoding="utf-8")
+    with subprocess.Popen([program, configuration], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as one:
+        # The path that receives does not end by itself.
+        for seconds, end in (((WARMUP + MESSAGES) / RATE + 2, signal.SIGINT), (10, signal.SIGKILL)):
+            try:
+                one.wait(seconds)
+                break
+            except subprocess.TimeoutExpired:
+                one.send_signal(end)
+        output, _ = one.communicate(timeout=10)
+    missed = re.search(r"Missed a total of (\d+) steps", output)
+    lines = samples.read_text(encoding="utf-8").splitlines() if samples.exists() else []
+    # SECONDS.NANOSECONDS+OFFSET(SEQUENCE), then values.
+    found = [re.match(r"\d+\.\d+([+-][\d.]+e[+-]\d+)\((\d+)\)\t", line) for line in lines]
+    offsets = {int(one[2]): float(one[1]) for one in found if one}
+    if len(offsets) + int(missed[1] if missed else 0) < WARMUP + MESSAGES:
+        sys.exit(f"{output}{program}: {len(offsets)} of {WARMUP + MESSAGES} samples have come")
+    return 1e6 * results.median([offset for sequence, offset in offsets.items() if sequence >= WARMUP])
+
+
+@compare.measurement("medians of the node-type udp beside those of VILLASnode's socket", rounds=compare.rounds(5),
+                     villas=("villas-node", str, "the program of VILLASnode"), asked_only=True)
+def compare_villas(rounds, villas):
+    """The node-type udp beside the node-type socket of VILLASnode (1.2.0) over the loopback, in turn: 64 bytes, 1000
+    times a second; both wait in the kernel. Prints the medians and the ratio of these, which has no limit.
+
+    VILLASnode's begins when a path has read a sample of the generator, and ends when another path has received it: what
+    the first path does with a sample is in it, and that it is encoded. Ours begins when the sample is ready to be sent.
+
+    VILLASnode's other layers cannot be compared. It refuses its node-type infiniband ("currently broken"). A sample
+    that crosses shared memory keeps the stamp of its first reception, so that no latency can be computed.
+
+    Debian has no package of VILLASnode: build its sources, and give its villas-node by --villas. Exit code 1 where it
+    is not there, or loses a sample.
+    """
+    program = shutil.which(villas)
+    if not program:
+        sys.exit(f"ci/measure: --villas {villas}: there is no such program\n  fix: build VILLASnode and name it")
+    node = ["node", "--type", "udp", "--rate", RATE, "--values", VALUES, "--count", MESSAGES, "--warmup", "500ms"]
+    node += ["--after-miss", "catch-up", "--poll", "event"]
+
+    def ours():
+        return results.time_us(compare.summary(*node), "latency_p50_ns", "messages_received", MESSAGES)
+
+    return compare.judge(compare.of_medians(*compare.turns(rounds, ours, lambda: villas_us(program), "VILLASnode")))
