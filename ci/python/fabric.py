@@ -42,10 +42,10 @@ def delayed(folder, rank):
 
 def broken(folder, *node):
     """Whether rules are broken by this node alone, or by none."""
-    judged = [row for row in results.rows(folder / "rules.csv") if row["scope"] == "node"]
-    rows = [row for row in judged if row["broken"] == "yes"]
+    of_nodes = [row for row in results.rows(folder / "rules.csv") if row["scope"] == "node"]
+    rows = [row for row in of_nodes if row["broken"] == "yes"]
     print(f"{folder.name}:", *(f"{row['name']} {row['metric']} +{row['above_percent']} %," for row in rows), flush=True)
-    return bool(judged) and {row["name"] for row in rows} == set(node)
+    return bool(of_nodes) and {row["name"] for row in rows} == set(node)
 
 
 def there(folder, *dead):
