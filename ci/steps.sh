@@ -123,7 +123,8 @@ inputs_of() {
 # One line per step: the hash of all inputs that it last passed with, the date, and its seconds. Committed: the same
 # inputs have the same hash on any machine.
 passed=ci/passed
-# One line per ci/test --whole that passed: the date, the commit and the minutes.
+# One line per ci/test --whole that passed: the date, the commit and the minutes; "continued" where steps had passed in
+# a run before that was stopped.
 whole_runs=docs/whole.txt
 
 # write_passed PATTERN [LINE]: without the lines that match, and with that one.
@@ -146,7 +147,8 @@ inputs_of_step() {
 
 # unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed with the same inputs and command. The caller
 # has set tree to inputs_of . before anything was built: what changed since was not tested. Where the inputs cannot be
-# determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
+# determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all. With passed_since, a date,
+# a record counts from that day on.
 unless_passed() {
     local label=$1 inputs command began=$SECONDS before
     inputs_of_step "$@"
@@ -155,8 +157,9 @@ unless_passed() {
         say "'$label' is not recorded as passed, because its inputs could not be read: it runs again next time"
         return
     fi
-    if [[ -z ${HCABENCH_TEST_ALL-} ]] && before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null); then
-        read -r _ before _ <<<"$before"
+    before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null) || before=''
+    read -r _ before _ <<<"$before"
+    if [[ -z ${HCABENCH_TEST_ALL-} && $before && ! $before < ${passed_since-} ]]; then
         title "$label: passed on $before with the same inputs"
         took 0 "$label (passed before with the same inputs)"
         return
@@ -206,7 +209,7 @@ record_whole() {
         say "this run of all is not recorded in $whole_runs, because the tree is not that of a commit"
         return
     fi
-    printf '%s %s %d min\n' "$(date -u +%F)" "$1" $((SECONDS / 60)) >>"$whole_runs"
+    printf '%s %s %d min%s\n' "$(date -u +%F)" "$1" $((SECONDS / 60)) "${passed_since:+, continued}" >>"$whole_runs"
 }
 
 # check_whole: fails where the last ci/test --whole that passed is older than 7 days or 30 commits, counted to the last
