@@ -15,12 +15,14 @@ use super::baseline::{Baseline, Effect, mean_loss};
 use super::culprits::Direction;
 use super::metrics::{Metric, RunFigures, RunNode};
 use super::rules::{Bound, Rule, Rules, Scope};
-use super::scores::{Fit, LEAST_NODES, median};
+use super::scores::{Fit, LEAST_NODES, median, medians_of_others};
 use crate::rig::named::named;
 use crate::stats::student::quantile_above;
 
 /// Of a node with fewer pairs in a direction nothing is known, if there are more nodes.
 const LEAST_PAIRS: usize = 4;
+/// Beside fewer nodes of the baseline a shift of the run cannot be distinguished from one of the node.
+const LEAST_OTHERS: usize = 2;
 
 /// What a rule judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -246,18 +248,23 @@ impl Judge<'_> {
         }
         let error = self.rules.error_of_a_test(2 * nodes);
         let quantile = quantiles(error);
-        let offsets = offsets(run, metric, baseline);
+        // A node that is far away is no part of what it is compared with.
+        let apart = apart(run, metric, baseline);
+        let offsets = apart.each_ref().map(|apart| medians_of_others(apart));
+        let common_nodes = apart.each_ref().map(|apart| apart.iter().flatten().count());
         for (node, known) in run.nodes.iter().enumerate() {
             let is_new = !baseline.nodes.contains_key(&known.name);
             let both = [0, 1].map(|direction| {
-                let effect = run.effect(metric, node, direction)? - offsets[direction];
+                let effect = run.effect(metric, node, direction)? - offsets[direction][node];
                 let known = effect_in(baseline, &known.name, metric, direction);
                 let known = known.unwrap_or_else(|| common.of_a_new_node());
                 let pairs = pairs_in(fit, node, direction);
-                if pairs < LEAST_PAIRS.min(nodes - 1) {
+                let others =
+                    common_nodes[direction] - usize::from(apart[direction][node].is_some());
+                if pairs < LEAST_PAIRS.min(nodes - 1) || others < LEAST_OTHERS {
                     return None;
                 }
-                let spread = known.deviation(common, pairs);
+                let spread = known.deviation(common, pairs, others);
                 let chance = spread * quantile(known.freedom);
                 Some(Deviation::of(effect - known.centre, limit, spread, chance))
             });
@@ -273,7 +280,8 @@ impl Judge<'_> {
         let tiers = &self.run.tiers;
         let error = self.rules.error_of_a_test(tiers.count());
         let quantile = quantiles(error);
-        let offsets = offsets(self.run, rule.metric, baseline);
+        let offsets = apart(self.run, rule.metric, baseline)
+            .map(|apart| median(apart.into_iter().flatten().collect()).unwrap_or(0.0));
         let owners = self.run.owners();
         for (tier, owner) in owners.iter().enumerate() {
             // What all of its pairs have in common may be the node's.
@@ -328,15 +336,14 @@ fn effect_in(baseline: &Baseline, node: &str, metric: Metric, direction: usize) 
     known.figures.get(metric.name())?[direction]
 }
 
-/// How far the effects of a run lie from those of the baseline, of the nodes that both have: the median, by direction.
-fn offsets(run: &RunFigures, metric: Metric, baseline: &Baseline) -> [f64; 2] {
+/// How far the effects of a run lie from those of the baseline: by direction and node, of nodes that both have.
+fn apart(run: &RunFigures, metric: Metric, baseline: &Baseline) -> [Vec<Option<f64>>; 2] {
     [0, 1].map(|direction| {
-        let nodes = run.nodes.iter().enumerate();
-        let apart = nodes.filter_map(|(place, node)| {
+        let of_node = |(place, node): (usize, &RunNode)| {
             let known = effect_in(baseline, &node.name, metric, direction)?;
             Some(run.effect(metric, place, direction)? - known.centre)
-        });
-        median(apart.collect()).unwrap_or(0.0)
+        };
+        run.nodes.iter().enumerate().map(of_node).collect()
     })
 }
 

@@ -1,11 +1,10 @@
 //! What several healthy runs of a fabric have in common: centres, and how far runs lie from each other.
 //!
-//! A node has two effects in each run, of what it sends and of what it receives (see [`scores`](super::scores)). They
-//! count from the middle of the nodes of that run, which is another one where other nodes take part. So runs are aligned
-//! first, each by the median over nodes of what it differs by from their centres; a tier is moved by as much the other way.
-//! A centre is the mean of a node's effects over runs. The spread is of these runs, which are few, steadied by the spreads
-//! of all nodes (see [`shared_spread`](crate::stats::shared_spread)). Tiers have their own spreads alone. Of pairs, of which there are
-//! too many to know each, what is beyond their tiers and nodes is kept by tier: its spread, and the greatest one.
+//! A node has two effects in each run, of what it sends and of what it receives (see [`scores`](super::scores)). They are
+//! aligned first (see `alignment`); a tier is moved by as much the other way. A centre is the mean of a
+//! node's effects over runs. The spread is of these runs, which are few, steadied by the spreads of all nodes (see
+//! [`shared_spread`](crate::stats::shared_spread)). Tiers have their own spreads alone. Of pairs, of which there are too
+//! many to know each, what is beyond their tiers and nodes is kept by tier: its spread, and the greatest one.
 //!
 //! All are natural logarithms of ratios: 0.01 is about 1 %.
 
@@ -14,9 +13,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::alignment::{Aligned, AlignedEffect};
 use super::matrix::Matrix;
 use super::metrics::{Metric, RunFigures};
-use super::scores::{LEAST_NODES, median};
+use super::scores::median;
 use crate::results::document::Program;
 use crate::stats::outliers::DEVIATIONS_PER_MAD;
 use crate::stats::shared_spread::Variance;
@@ -148,12 +148,15 @@ const VARIANCE_OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 
 impl Effect {
     /// The standard deviation of a further run from the centre, of which the error is in it. `pairs`: how many a node has
-    /// in that run, as the median of fewer varies more than that of those in the baseline.
-    pub fn deviation(&self, common: &CommonSpread, pairs: usize) -> f64 {
-        let fewer = (1.0 / pairs.max(1) as f64 - 1.0 / common.pairs.max(1.0)).max(0.0);
-        let of_pairs = VARIANCE_OF_MEDIAN * common.spread_of_pairs.powi(2) * fewer;
+    /// in that run, and `others`: with how many nodes of the baseline it is compared there. Medians of fewer vary more
+    /// than those in the baseline.
+    pub fn deviation(&self, common: &CommonSpread, pairs: usize, others: usize) -> f64 {
+        let fewer =
+            |now: usize, then: f64| (1.0 / now.max(1) as f64 - 1.0 / then.max(1.0)).max(0.0);
+        let of_pairs = common.spread_of_pairs.powi(2) * fewer(pairs, common.pairs);
+        let of_others = common.spread.powi(2) * fewer(others, common.nodes as f64 - 1.0);
         let of_runs = self.spread.powi(2) * (1.0 + 1.0 / self.runs as f64);
-        (of_runs + of_pairs).sqrt()
+        (of_runs + VARIANCE_OF_MEDIAN * (of_pairs + of_others)).sqrt()
     }
 }
 
@@ -227,65 +230,6 @@ pub fn of_runs(runs: &[&RunFigures]) -> Parts {
     (tiers, nodes, common)
 }
 
-/// The effects of all nodes in all runs, and by how much each run is moved.
-struct Aligned {
-    /// By node in order of names, then by direction, those of all runs that have it, moved.
-    effects: Vec<[Vec<f64>; 2]>,
-    /// By run and direction, what was subtracted.
-    offsets: Vec<[f64; 2]>,
-}
-
-/// Runs are aligned again with the centres that follow, this often.
-const ALIGNMENTS: usize = 12;
-
-impl Aligned {
-    fn of(runs: &[&RunFigures], metric: Metric, names: &[String]) -> Self {
-        // By run, node and direction, once: an effect takes a look at all pairs of its node.
-        let of_run = |run: &&RunFigures| -> Vec<[Option<f64>; 2]> {
-            let is_judged = run.nodes.len() >= LEAST_NODES;
-            let places = run.places();
-            let both = |name: &String| {
-                let place = places.get(name.as_str()).copied().filter(|_| is_judged);
-                [0, 1].map(|direction| run.effect(metric, place?, direction))
-            };
-            names.iter().map(both).collect()
-        };
-        let effects: Vec<_> = runs.iter().map(of_run).collect();
-        let effect = |run: usize, node: usize, direction: usize| effects[run][node][direction];
-        let mut aligned = Aligned {
-            effects: vec![Default::default(); names.len()],
-            offsets: vec![[0.0; 2]; runs.len()],
-        };
-        for direction in [0, 1] {
-            let mut offsets = vec![0.0; runs.len()];
-            let mut centres = vec![None; names.len()];
-            for _ in 0..ALIGNMENTS {
-                for (node, centre) in centres.iter_mut().enumerate() {
-                    let of = (0..runs.len())
-                        .filter_map(|run| Some(effect(run, node, direction)? - offsets[run]));
-                    *centre = median(of.collect());
-                }
-                for (run, offset) in offsets.iter_mut().enumerate() {
-                    let from = centres.iter().enumerate();
-                    let from = from.filter_map(|(node, centre)| {
-                        Some(effect(run, node, direction)? - (*centre)?)
-                    });
-                    *offset = median(from.collect()).unwrap_or(0.0);
-                }
-            }
-            let middle = median(centres.iter().flatten().copied().collect()).unwrap_or(0.0);
-            for (run, offset) in offsets.into_iter().enumerate() {
-                aligned.offsets[run][direction] = offset + middle;
-                for (node, effects) in aligned.effects.iter_mut().enumerate() {
-                    let moved = effect(run, node, direction).map(|it| it - offset - middle);
-                    effects[direction].extend(moved);
-                }
-            }
-        }
-        aligned
-    }
-}
-
 /// A figure of each ordered pair of a tier that has it.
 fn figures_of<'a>(
     run: &'a RunFigures,
@@ -338,31 +282,28 @@ fn of_nodes(
     aligned: &Aligned,
     nodes: &mut BTreeMap<String, NodeBaseline>,
 ) -> Option<CommonSpread> {
-    let all = || aligned.effects.iter().flatten();
-    let variances: Vec<Variance> = all().filter_map(|it| Variance::of(it)).collect();
+    let all = || aligned.nodes.iter().flatten().flatten();
+    let variances: Vec<Variance> = all().filter_map(|it| it.variance).collect();
     let common = Variance::common(&variances, LEAST_SPREAD * LEAST_SPREAD)?;
-    let centres: Vec<f64> = all()
-        .filter(|it| !it.is_empty())
-        .map(|it| mean(it))
-        .collect();
+    let centres: Vec<f64> = all().map(|it| it.centre).collect();
     let between = Variance::of(&centres).map_or(0.0, |it| it.value.sqrt());
-    let with_centres = aligned.effects.iter().filter(|[sent, _]| !sent.is_empty());
+    let with_centres = aligned.nodes.iter().filter(|[sent, _]| sent.is_some());
     let count = with_centres.count();
-    for (node, both) in nodes.values_mut().zip(&aligned.effects) {
-        let effect = |figures: &Vec<f64>| {
-            let own = Variance::of(figures).unwrap_or(Variance {
+    for (node, both) in nodes.values_mut().zip(&aligned.nodes) {
+        let effect = |it: AlignedEffect| {
+            let own = it.variance.unwrap_or(Variance {
                 value: 0.0,
                 freedom: 0.0,
             });
             let steadied = own.steadied(common);
-            (!figures.is_empty()).then(|| Effect {
-                centre: mean(figures),
+            Effect {
+                centre: it.centre,
                 spread: steadied.value.sqrt(),
                 freedom: steadied.freedom,
-                runs: figures.len(),
-            })
+                runs: it.runs,
+            }
         };
-        let effects = both.each_ref().map(effect);
+        let effects = both.map(|it| it.map(effect));
         if effects.iter().any(Option::is_some) {
             node.figures.insert(metric.name().to_owned(), effects);
         }
@@ -437,8 +378,11 @@ mod tests {
         assert_eq!(effects[1].unwrap().runs, 12);
         // The median of three pairs varies more than that of fifteen.
         let known = effects[0].unwrap();
-        let [few, all] = [3, 15].map(|pairs| known.deviation(&of_all, pairs));
+        let [few, all] = [3, 15].map(|pairs| known.deviation(&of_all, pairs, 15));
         assert!(few > 1.5 * all && all > known.spread, "{few} {all}");
+        // And that of three other nodes.
+        let few = known.deviation(&of_all, 15, 3);
+        assert!(few > 1.05 * all, "{few} {all}");
     }
 
     #[test]

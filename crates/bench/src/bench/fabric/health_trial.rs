@@ -11,7 +11,7 @@ use super::made_up::{Cluster, Noise, SlowNode, Variation, baseline_of};
 use super::metrics::{Metric, RunFigures};
 use super::rules::{Bound, DEFAULT, Rule, Rules, Runs, Scope};
 
-const SEED: u64 = 0xfabc_35d4;
+const SEED: u64 = 0x9d43_3c2c;
 /// Runs that a baseline is made of.
 const BASELINE_RUNS: usize = 10;
 
@@ -202,29 +202,29 @@ fn chance_alone_names_a_node_about_as_often_as_is_stated() {
         // Runs against one baseline are not independent: as if there were a run of each.
         (share, 3.0 * (error / extent.clusters as f64).sqrt())
     };
+    let mut all = vec![(4, 3), (8, 5)];
+    if is_whole() {
+        all = [4, 8, 64]
+            .into_iter()
+            .flat_map(|nodes| [3, 5, 10].map(|runs| (nodes, runs)))
+            .collect();
+    }
     let mut sum = 0.0;
-    let all: &[(usize, usize)] = match is_whole() {
-        true => &[(4, 3), (4, 5), (4, 10), (8, 3), (8, 5), (8, 10)],
-        false => &[(4, 3), (8, 5)],
-    };
-    for &(nodes, baseline_runs) in all {
-        let (share, room) = share(nodes, baseline_runs, 0.2, 5);
-        assert!(
-            share <= 0.2 + room,
-            "{nodes} nodes, {baseline_runs} runs: {share}"
-        );
+    let (mut above, mut never) = (Vec::new(), Vec::new());
+    for &(nodes, baseline_runs) in &all {
+        let (share, room) = share(nodes, baseline_runs, 0.2, if nodes < 20 { 5 } else { 10 });
+        if share > 0.2 + room {
+            above.push((nodes, baseline_runs, share));
+        }
+        if is_whole() && share < 0.01 {
+            never.push((nodes, baseline_runs, share));
+        }
         sum += share;
     }
+    // All are printed first.
+    assert!(above.is_empty(), "{above:?}");
+    assert!(never.is_empty(), "{never:?}");
     assert!(sum / all.len() as f64 > 0.01, "{sum}");
-    if is_whole() {
-        for baseline_runs in [3, 5, 10] {
-            let (share, room) = share(64, baseline_runs, 0.2, 10);
-            assert!(
-                share <= 0.2 + room && share > 0.01,
-                "{baseline_runs} runs: {share}"
-            );
-        }
-    }
     let (share, _) = share(8, 10, 1.0, 5);
     assert!(share > 0.9, "{share}");
 }

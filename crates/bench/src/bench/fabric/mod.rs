@@ -11,6 +11,7 @@
 //! | [`limits`] | what makes a run fail |
 //! | [`over_time`] | two runs of one fabric |
 //! | [`metrics`] | what runs are judged by over time |
+//! | `alignment` | the effects of nodes in several runs, aligned |
 //! | [`baseline`] | what several healthy runs have in common |
 //! | [`rules`] | rules over runs, as a file has them |
 //! | [`against`] | a run judged by rules, against a baseline |
@@ -21,6 +22,7 @@
 //! Pairs of unequal tiers are never compared: all goes by the distance of a pair from its own tier.
 
 pub mod against;
+mod alignment;
 pub mod baseline;
 pub mod culprits;
 pub mod history;

@@ -227,6 +227,22 @@ fn deviation(fit: &Fit) -> f64 {
     *quartile / DEVIATIONS_OF_THREE_QUARTERS * (measured / free).max(1.0).sqrt()
 }
 
+/// For each place, the median of the figures at the other places; 0 without others.
+pub fn medians_of_others(figures: &[Option<f64>]) -> Vec<f64> {
+    let mut sorted: Vec<f64> = figures.iter().flatten().copied().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let of_others = |figure: &Option<f64>| {
+        let own = figure.map(|own| sorted.partition_point(|it| it.total_cmp(&own).is_lt()));
+        let count = sorted.len() - usize::from(own.is_some());
+        let nth = |place: usize| sorted[place + usize::from(own.is_some_and(|own| place >= own))];
+        match count {
+            0 => 0.0,
+            _ => f64::midpoint(nth((count - 1) / 2), nth(count / 2)),
+        }
+    };
+    figures.iter().map(of_others).collect()
+}
+
 /// The median of figures, without sorting all of them.
 pub fn median(mut figures: Vec<f64>) -> Option<f64> {
     let half = figures.len() / 2;
@@ -240,4 +256,24 @@ pub fn median(mut figures: Vec<f64>) -> Option<f64> {
         Some(lower) => f64::midpoint(lower, *upper),
         None => *upper,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_others_are_those_of_the_figures_without_each() {
+        let all = [Some(3.0), None, Some(1.0), Some(1.0), Some(9.0), Some(4.0)];
+        for count in 0..=all.len() {
+            let figures = &all[..count];
+            let without = |place: usize| {
+                let others = figures.iter().enumerate();
+                let others = others.filter_map(|(other, it)| it.filter(|_| other != place));
+                median(others.collect()).unwrap_or(0.0)
+            };
+            let expected: Vec<f64> = (0..count).map(without).collect();
+            assert_eq!(medians_of_others(figures), expected);
+        }
+    }
 }
