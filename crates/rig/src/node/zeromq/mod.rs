@@ -1,5 +1,6 @@
 //! ZeroMQ over TCP of the loopback, or between two hosts: a socket for each end, in a separate context. Each subscriber
-//! binds, and its publishers connect to it.
+//! binds, and its publishers connect to it. A publisher of fan-out or round-robin binds as well where a port is named:
+//! programs of others can connect there.
 //!
 //! | scenario | sockets |
 //! | --- | --- |
@@ -26,7 +27,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, fill};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -74,14 +75,26 @@ impl Zeromq<'_> {
         Socket::new(kind, self.settings.send_queue, self.settings.receive_queue)
     }
 
-    /// The port of a subscriber, if it does not get a free one.
-    fn port(&self, number: u32) -> Result<Option<u16>, NodeError> {
-        let Some(first) = self.settings.zeromq_port else {
+    /// Whose port others are to know: theirs who have several peers.
+    fn named_side(&self) -> Side {
+        match self.wiring.scenario {
+            Scenario::StraightRun | Scenario::FanIn => Side::Subscribers,
+            Scenario::FanOut | Scenario::RoundRobin => Side::Publishers,
+        }
+    }
+
+    /// The port that is named for an end, if one is.
+    fn port(&self, side: Side, number: u32) -> Result<Option<u16>, NodeError> {
+        let first = self.settings.zeromq_port;
+        let Some(first) = first.filter(|_| side == self.named_side()) else {
             return Ok(None);
         };
         let port = u16::try_from(u32::from(first) + number);
         port.map(Some).map_err(|_| {
-            let count = self.wiring.subscribers;
+            let count = match side {
+                Side::Publishers => self.wiring.publishers,
+                Side::Subscribers => self.wiring.subscribers,
+            };
             NodeError::Setting(format!(
                 "--zeromq-port {first}: {count} ends bind to one port each from there, and 65535 is the last: name a \
                  lower one"
@@ -102,6 +115,9 @@ impl Maker for Zeromq<'_> {
     ) -> Result<ZeromqPublisher, NodeError> {
         let (kind, _) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
+        if let Some(port) = self.port(Side::Publishers, number)? {
+            socket.bind(self.settings.address, Some(port))?;
+        }
         for subscriber in self.wiring.subscribers_of(number) {
             socket.connect(addresses[subscriber as usize])?;
         }
@@ -111,7 +127,7 @@ impl Maker for Zeromq<'_> {
     fn subscriber(&self, number: u32) -> Result<(ZeromqSubscriber, SocketAddr), NodeError> {
         let (_, kind) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
-        let address = socket.bind(self.settings.address, self.port(number)?)?;
+        let address = socket.bind(self.settings.address, self.port(Side::Subscribers, number)?)?;
         let poll = self.settings.poll;
         Ok((ZeromqSubscriber { socket, poll }, address))
     }
