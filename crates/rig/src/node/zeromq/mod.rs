@@ -9,8 +9,9 @@
 //! | round-robin | PUSH and PULL |
 //!
 //! Inside the latency of a sample: `zmq_send`, which copies it, the I/O threads of the library at both ends, TCP over
-//! the loopback or the network, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the process does. The
-//! library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
+//! the loopback or the network, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the
+//! process does. The library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It
+//! distributes samples.
 //!
 //! Each socket holds as many messages for each peer as the settings of the queues (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
 //! what the kernel's buffers hold. Beyond that, PUB drops samples without a word; PAIR and PUSH refuse them.
@@ -55,8 +56,8 @@ fn kinds(scenario: Scenario) -> (c_int, c_int) {
 }
 
 /// Threads and files that sockets take: libzmq ends the process where it gets none. A context has two threads with an
-/// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets. Some
-/// files are open for a moment while it is made.
+/// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets.
+/// Some files are open for a moment while it is made.
 pub(super) fn needs(ends: u64, connections: u64) -> (u64, u64) {
     (2 * ends, 8 * ends + 2 * connections + 4)
 }
