@@ -6,9 +6,10 @@ use std::time::Duration;
 use crate::machine::Machine;
 use crate::program::hcabench;
 
-/// Away for 100 times the pause of the sender: the middle one of 50 messages is late by 250 ms, which no loaded machine
-/// makes of a message in a round where nobody is away.
+/// A burst takes 5 ms.
 const OPTIONS: &str = "--burst 50 --pause 100us";
+/// 100 times the pause of the sender: the median of 50 messages is about 250 ms. Load may delay one round by that, not
+/// most of eight.
 const AWAY: &str = "--receiver-pause 10ms";
 /// Rounds of several points, each in a process of its own, on a loaded machine.
 const COMPARED: Duration = Duration::from_secs(400);

@@ -27,7 +27,7 @@ pub use subscriber::MqttSubscriber;
 use super::broker_client::{name_of_publisher, name_of_subscriber};
 use super::{Maker, NodeError, Scenario, Settings, Wiring};
 
-/// What stands before the topic that subscribers share in the scenario round-robin.
+/// The prefix of a topic that subscribers share in the scenario round-robin.
 const SHARED: &str = "$share/subscribers/";
 
 /// Makes clients. They connect when they are started.
