@@ -144,7 +144,8 @@ impl Context {
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let PortAttributes { usual, speed } = self.port_attributes(number)?;
         let class = Path::new("/sys/class");
-        let interfaces = interfaces_of(class, self.device_name(), number);
+        let gids = self.gids_in_use(number);
+        let interfaces = interfaces_of(class, self.device_name(), number, gids);
         let (addresses, networks) = addresses_of(&interfaces).into_iter().unzip();
         Ok(Port {
             number,

@@ -1,16 +1,60 @@
-//! Which entries of two ports' GID tables the ends of a path can have.
+//! The entries in use of a port's GID table, and which of two ports' the ends of a path can have.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
-use super::{Gid, UnreadFile, port_folder};
+use rdma_sys as sys;
 
-/// The entries in use of a port's GID table.
-pub fn gid_table(device: &str, port: u8) -> Vec<Gid> {
-    gid_files(device, port).0
+use super::{Context, Gid, UnreadFile, port_folder};
+use crate::loaded;
+
+/// In all tables of a device.
+const MOST_IN_USE: usize = 4096;
+
+/// `_ibv_query_gid_table` of libibverbs, since rdma-core 33: entries, room for so many, no flags, the size of an entry;
+/// returns how many there are, or less than zero.
+type QueryGidTable = unsafe extern "C" fn(
+    *mut sys::ibv_context,
+    *mut sys::ibv_gid_entry,
+    usize,
+    u32,
+    usize,
+) -> isize;
+
+impl Context {
+    /// Indices of the entries in use of a port's GID table. `None` where the library or the kernel does not tell.
+    ///
+    /// sysfs has a file for each entry, in use or not, and the kernel takes up to a millisecond for one: a port of RXE
+    /// has 1024.
+    pub(super) fn gids_in_use(&self, port: u8) -> Option<Vec<u32>> {
+        // SAFETY: that is its type.
+        let query: QueryGidTable = unsafe { loaded::optional(c"_ibv_query_gid_table") }?;
+        let mut entries: Vec<sys::ibv_gid_entry> = Vec::with_capacity(MOST_IN_USE);
+        let size = size_of::<sys::ibv_gid_entry>();
+        // SAFETY: the context is open, and there is room for so many entries of this size.
+        let found = unsafe { query(self.as_ptr(), entries.as_mut_ptr(), MOST_IN_USE, 0, size) };
+        let found = usize::try_from(found).ok()?;
+        // SAFETY: so many were written, at most as many as there is room for.
+        unsafe { entries.set_len(found.min(MOST_IN_USE)) };
+        let of_port = entries.iter().filter(|it| it.port_num == u32::from(port));
+        Some(of_port.map(|it| it.gid_index).collect())
+    }
 }
 
-/// The same, and the files of the table that are not there or cannot be read.
+/// The entries in use of a port's GID table.
+pub fn gid_table(context: &Context, port: u8) -> Vec<Gid> {
+    let folder = port_folder(context.device_name(), port);
+    match context.gids_in_use(port) {
+        Some(indices) => {
+            let indices = indices.into_iter().filter_map(|it| u8::try_from(it).ok());
+            let entries = indices.filter_map(|it| Gid::read_in(&folder, it, &mut Vec::new()));
+            entries.collect()
+        }
+        None => gid_files_in(&folder).0,
+    }
+}
+
+/// The same of a device that cannot be opened, and the files of the table that are not there or cannot be read.
 pub fn gid_files(device: &str, port: u8) -> (Vec<Gid>, Vec<UnreadFile>) {
     gid_files_in(&port_folder(device, port))
 }
