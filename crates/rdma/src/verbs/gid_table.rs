@@ -11,7 +11,7 @@ use crate::loaded;
 /// In all tables of a device.
 const MOST_IN_USE: usize = 4096;
 
-/// `_ibv_query_gid_table` of libibverbs, since rdma-core 33: entries, room for so many, no flags, the size of an entry;
+/// `_ibv_query_gid_table` of libibverbs, since rdma-core 32: entries, room for so many, no flags, the size of an entry;
 /// returns how many there are, or less than zero.
 type QueryGidTable = unsafe extern "C" fn(
     *mut sys::ibv_context,
