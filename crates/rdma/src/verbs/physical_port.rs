@@ -71,7 +71,7 @@ impl PhysicalPort {
 /// The network interfaces of a port whose statistics of the physical port count each packet that leaves it: those of an
 /// Ethernet port that the device has as a physical function. The interface of a bond has one wire of several, IPoIB has
 /// the statistics of an Ethernet that is not there (mlx5), and TCP, which iWARP uses, puts messages together.
-/// `interfaces` are all of the port.
+/// `interfaces` are all interfaces of the port.
 pub(super) fn on_wire(
     class: &Path,
     (device, port): (&str, u8),

@@ -79,8 +79,8 @@ pub(super) fn addresses_of(interfaces: &BTreeSet<String>) -> Vec<(IpAddr, IpNetw
 
 /// Names of the network interfaces that belong to a port, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of
 /// the kernel): those its GIDs were made from (RoCE), those of the device itself with this port's number (IPoIB), and
-/// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`; `gids` are the entries in use of the
-/// GID table, or none where they are not known.
+/// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`; `gids` are the indices of the
+/// entries in use of the GID table: if `None`, the file of every entry is read.
 pub fn interfaces_of(
     class: &Path,
     device: &str,
@@ -183,7 +183,7 @@ mod tests {
             let names = interfaces_of(class.path(), device, port, None);
             assert!(names.iter().eq(expected), "{device}, {port}: {names:?}");
         }
-        // Those of entries in use alone.
+        // Only files of entries in use are read.
         write("infiniband/roce0/ports/1/gid_attrs/ndevs/3", "eth9\n");
         let in_use = |gids| interfaces_of(class.path(), "roce0", 1, Some(gids));
         assert!(in_use(vec![0, 1]).iter().eq(["eth7"]));
