@@ -10,7 +10,6 @@ use super::Context;
 use super::interface_counters::interface_counters;
 use super::physical_counters::of_physical_port;
 use super::physical_port::on_wire;
-use super::port_address::interfaces_of;
 
 /// The folder of the driver's own counters.
 const HARDWARE: &str = "hw_counters";
@@ -43,7 +42,7 @@ impl PortCounters {
     /// Reads those of a port; empty where it has none.
     pub fn read(context: &Context, port: u8, reading: CounterReading) -> Self {
         let (class, device) = (Path::new("/sys/class"), context.device_name());
-        let interfaces = || interfaces_of(class, device, port, context.gids_in_use(port));
+        let interfaces = || context.interfaces(port);
         Self::read_below(
             class,
             (device, port),
@@ -228,6 +227,7 @@ impl PortCounters {
 
 #[cfg(test)]
 mod tests {
+    use super::super::port_address::interfaces_of;
     use super::*;
     use crate::testing::put;
 
