@@ -1,6 +1,6 @@
 //! The other host as it is asked for, and how it is reached.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::PeerError;
 use crate::host::interrupt;
+use crate::launch::resolving::resolve;
 use crate::launch::secret::{Secret, SecretSource};
 use crate::launch::wire::{Wire, WireError};
 use crate::results::document::Program;
@@ -79,18 +80,15 @@ pub(super) enum Greeting {
     Failed(Failure),
 }
 
-/// The addresses of a host; `HOST` or `HOST:PORT`, IPv6 in brackets.
+/// The addresses of a host; `HOST` or `HOST:PORT`, IPv6 in brackets where a port follows.
 fn addresses_of(peer: &str, default_port: u16) -> Result<Vec<SocketAddr>, String> {
-    let with_port = match peer.to_socket_addrs() {
-        Ok(found) => Ok(found.collect::<Vec<_>>()),
-        Err(_) => (peer.trim_matches(['[', ']']), default_port)
-            .to_socket_addrs()
-            .map(Iterator::collect),
-    };
-    match with_port {
-        Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err("it has no address".to_owned()),
-        Err(error) => Err(error.to_string()),
+    let is_ipv6 = peer.parse::<Ipv6Addr>().is_ok();
+    let with_port = peer.rsplit_once(':').filter(|_| !is_ipv6);
+    let with_port = with_port.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let (host, port) = with_port.unwrap_or((peer, default_port));
+    match resolve(host.trim_matches(['[', ']']), port) {
+        Ok(found) if found.is_empty() => Err("it has no address".to_owned()),
+        found => found,
     }
 }
 
@@ -145,11 +143,12 @@ impl PeerConfig {
         port: Option<&PortRequest>,
         (host, boot_id): (&str, &str),
     ) -> Result<Wire, PeerError> {
-        let addresses = addresses_of(&self.peer, SERVING).map_err(|reason| {
-            PeerError::Usage(format!(
+        let addresses = addresses_of(&self.peer, SERVING).map_err(|reason| match interrupt::requested() {
+            Some(signal) => PeerError::Wire(WireError::Interrupted(signal)),
+            None => PeerError::Usage(format!(
                 "--peer {}: {reason}: allowed is HOST or HOST:PORT of a host where hcabench serve runs",
                 self.peer
-            ))
+            )),
         })?;
         let secret = self.secret.load();
         let secret = secret.map_err(|error| PeerError::Usage(error.to_string()))?;

@@ -10,6 +10,7 @@
 //! | `schedule` | which pairs measure at once, and how long all of it takes |
 //! | `message` | the messages between rank 0 and the ranks |
 //! | `error` | why processes cannot measure together |
+//! | `resolving` | the addresses of hosts by their names |
 //! | `rendezvous` | where rank 0 listens, and how the others find it |
 //! | `entrance` | who connects, until it has greeted |
 //! | `connections` | rank 0's connections, and who is let in |
@@ -28,6 +29,7 @@ pub mod message;
 pub mod node_list;
 pub mod rank_failures;
 pub mod rendezvous;
+pub(crate) mod resolving;
 pub(crate) mod roster;
 pub mod schedule;
 pub(crate) mod sealing;

@@ -4,51 +4,23 @@
 //! where one is known.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use super::error::LaunchError;
 use super::identity::Rendezvous;
 use super::message::{FromRank, Hello, ToRank};
+use super::resolving::resolve;
 use super::secret::Secret;
 use super::wire::{Wire, WireError, listen_at};
-use crate::host::{interrupt, threads};
+use crate::host::interrupt;
 
-/// How long a name server may take.
-const RESOLVING: Duration = Duration::from_secs(10);
-/// How often it is looked whether a signal has come.
-const LOOK: Duration = Duration::from_millis(100);
 /// How long one attempt to connect may take: no signal ends it.
 const ATTEMPT: Duration = Duration::from_millis(800);
 /// How long who is there may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Between two attempts: rank 0 may start later than this one.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// The addresses of a host.
-fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    let (give, take) = channel();
-    let name = host.to_owned();
-    // A name server that does not answer keeps only this thread.
-    threads::start(std::thread::Builder::new(), move || {
-        let addresses = (name.as_str(), port).to_socket_addrs();
-        let _ = give.send(addresses.map(Iterator::collect::<Vec<_>>));
-    })
-    .map_err(|error| error.to_string())?;
-    let until = Instant::now() + RESOLVING;
-    while Instant::now() < until && interrupt::requested().is_none() {
-        match take.recv_timeout(LOOK) {
-            Ok(found) => return found.map_err(|error| error.to_string()),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    Err("no name server answers".to_owned())
-}
 
 /// Has rank 0 listen.
 ///
