@@ -8,7 +8,7 @@ use super::distances;
 use super::earlier::EarlierFabric;
 use super::judgement::FabricJudgement;
 use super::overview::known;
-use super::recorded::compared;
+use super::recorded::{compared, document};
 use crate::arguments::UsageError;
 use crate::bench::fabric::tiers::TierFile;
 use crate::cli::health::OverTime;
@@ -176,8 +176,12 @@ fn begin(
     if let (Some(earlier), Some(reason)) = (earlier, moved) {
         return Err(cannot_resume(earlier.folder.path(), &reason));
     }
+    let document = document(identity, arguments, conductor, earlier);
+    if let Some(over_time) = &place.over_time {
+        over_time.check_cluster(&document.nodes, &known.tiers)?;
+    }
     let folder = place.open(arguments)?;
-    FabricRun::begin(folder, identity, arguments, conductor, (known, earlier))
+    FabricRun::begin(folder, identity, arguments, document, (known, earlier))
 }
 
 /// All pairs in each round, as far as they are missing; then suspects and a control set alone.

@@ -12,10 +12,9 @@ use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
 use super::names::BETWEEN;
 use super::overview::{FabricFacts, FabricMeasurements, Overview};
-use super::recorded::document;
 use super::{distances, dry_run};
 use crate::driver::ending::Ending;
-use crate::launch::conductor::{Conductor, Sink};
+use crate::launch::conductor::Sink;
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
@@ -66,10 +65,9 @@ impl FabricRun {
         folder: ResultsFolder,
         identity: &Identity,
         arguments: &FabricArguments,
-        conductor: &Conductor,
+        mut document: FabricDocument,
         (known, earlier): (FabricFacts, Option<&EarlierFabric>),
     ) -> anyhow::Result<Self> {
-        let mut document = document(identity, arguments, conductor, earlier);
         document.tiers = distances::recorded(arguments, &known.tiers, &document.nodes);
         let of_pairs = dry_run::sampled(arguments.schedule(identity.ranks));
         let of_tiers = distances::finding(&known.tiers, &document.nodes);

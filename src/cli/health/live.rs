@@ -10,10 +10,12 @@ use super::standard::{Standard, StandardArguments};
 use crate::arguments::UsageError;
 use crate::bench::fabric::against::{Judged, State};
 use crate::bench::fabric::history::{Course, Health, Subject, courses};
+use crate::bench::fabric::tiers::Tiers;
 use crate::cli::stored_fabric::StoredFabric;
 use crate::results::Record;
 use crate::results::runs;
 use crate::results::schema::fabric::{RULES, rule, rules};
+use crate::results::text::printable;
 use crate::terminal::output::terminal_width;
 
 /// By what a fabric is judged beside its own verdicts.
@@ -76,6 +78,24 @@ impl OverTimeArguments {
 }
 
 impl OverTime {
+    /// Refuses nodes and tiers that are not those of the baseline, before anything is measured.
+    ///
+    /// # Errors
+    /// Why the run could not be compared.
+    pub(crate) fn check_cluster(&self, nodes: &[String], tiers: &Tiers) -> Result<(), UsageError> {
+        let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+        let refusal = self
+            .standard
+            .of_another_cluster(&nodes, tiers, Some(tiers.source()));
+        refusal.map_or(Ok(()), |reason| {
+            let fix = "fix: name the baseline of this cluster, or leave --baseline out";
+            Err(UsageError(format!(
+                "--baseline: {}; {fix}",
+                printable(&reason)
+            )))
+        })
+    }
+
     /// Judges the run in a folder, whose tables are written, and adds one.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use crate::bench::fabric::against::{Judged, judge};
 use crate::bench::fabric::baseline::{Baseline, FORMAT, VERSION};
 use crate::bench::fabric::history::JudgedRun;
 use crate::bench::fabric::rules::{DEFAULT, Rules};
+use crate::bench::fabric::tiers::Tiers;
 use crate::cli::stored_fabric::{StoredFabric, differs};
 use crate::results::durable;
 use crate::results::text::printable;
@@ -81,26 +82,58 @@ fn parsed(text: &str) -> Result<Baseline, String> {
 }
 
 impl Standard {
-    /// Why a run cannot be compared with the baseline: other settings, or no node of it.
-    fn refusal(&self, settings: &Value, nodes: &[&str]) -> Option<String> {
+    /// Why a run with these settings cannot be compared with the baseline.
+    fn of_other_settings(&self, settings: &Value) -> Option<String> {
         let baseline = self.baseline.as_ref()?;
         let base = json!({ "schedule": baseline.schedule, "settings": baseline.settings });
         let differs = differs([&base, settings]);
-        if !differs.is_empty() {
-            let differs: Vec<String> = differs.iter().map(ToString::to_string).collect();
-            return Some(format!(
+        let differs: Vec<String> = differs.iter().map(ToString::to_string).collect();
+        let text = || {
+            format!(
                 "its settings differ from the baseline's in {}",
                 differs.join("; ")
+            )
+        };
+        (!differs.is_empty()).then(text)
+    }
+
+    /// Why a run of these nodes cannot be: none of them is in it, or the tiers are others. `source`: where these come
+    /// from, if that is known.
+    pub(super) fn of_another_cluster(
+        &self,
+        nodes: &[&str],
+        tiers: &Tiers,
+        source: Option<&str>,
+    ) -> Option<String> {
+        let baseline = self.baseline.as_ref()?;
+        if !nodes.iter().any(|name| baseline.nodes.contains_key(*name)) {
+            return Some(
+                "none of its nodes is in the baseline: it is of another cluster".to_owned(),
+            );
+        }
+        if let Some((own, base)) = source.zip(baseline.tier_source.as_str())
+            && own != base
+        {
+            return Some(format!(
+                "its tiers are by {own}, and those of the baseline by {base}: make a baseline with the same --topology \
+                 or --group"
             ));
         }
-        let is_known = |name: &&str| baseline.nodes.contains_key(*name);
-        let none = !nodes.is_empty() && !nodes.iter().any(is_known);
-        none.then(|| "none of its nodes is in the baseline: it is of another cluster".to_owned())
+        let tiers: Vec<&str> = (0..tiers.count()).map(|tier| tiers.name(tier)).collect();
+        if !tiers.iter().any(|tier| baseline.tiers.contains_key(*tier)) {
+            let known: Vec<&str> = baseline.tiers.keys().map(String::as_str).collect();
+            return Some(format!(
+                "its tiers ({}) are not those of the baseline ({}): the topology was given otherwise",
+                tiers.join(", "),
+                known.join(", ")
+            ));
+        }
+        None
     }
 
     /// Refuses settings that differ from the baseline's, before anything is measured.
     pub(crate) fn check(&self, settings: &Value) -> Result<(), UsageError> {
-        let refusal = self.refusal(settings, &[]);
+        let refusal = self.of_other_settings(settings);
         let fix = "fix: measure with its settings, or make another baseline";
         refusal.map_or(Ok(()), |reason| {
             let reason = reason.replace("its settings differ", "these settings differ");
@@ -122,30 +155,13 @@ impl Standard {
             .iter()
             .map(|it| it.name.as_str())
             .collect();
-        if let Some(reason) = self.refusal(run.fabric.document(), &names) {
+        let document = run.fabric.document();
+        let of_cluster = || {
+            let source = document["tiers"]["source"].as_str();
+            self.of_another_cluster(&names, &run.figures.tiers, source)
+        };
+        if let Some(reason) = self.of_other_settings(document).or_else(of_cluster) {
             return Err(reason);
-        }
-        if let Some(baseline) = &self.baseline {
-            let source = &run.fabric.document()["tiers"]["source"];
-            let both = [source, &baseline.tier_source].map(Value::as_str);
-            if let [Some(own), Some(base)] = both
-                && own != base
-            {
-                return Err(format!(
-                    "its tiers are by {own}, and those of the baseline by {base}: make a baseline with the same \
-                     --topology or --group"
-                ));
-            }
-            let tiers = (0..run.figures.tiers.count()).map(|tier| run.figures.tiers.name(tier));
-            let tiers: Vec<&str> = tiers.collect();
-            if !tiers.iter().any(|tier| baseline.tiers.contains_key(*tier)) {
-                let known: Vec<&str> = baseline.tiers.keys().map(String::as_str).collect();
-                return Err(format!(
-                    "its tiers ({}) are not those of the baseline ({}): the topology was given otherwise",
-                    tiers.join(", "),
-                    known.join(", ")
-                ));
-            }
         }
         let judged: Vec<Judged> = judge(&run.figures, self.baseline.as_ref(), &self.rules);
         Ok(JudgedRun::new(

@@ -73,4 +73,14 @@ fn a_node_that_is_slower_than_in_the_baseline_breaks_a_rule() {
         error.to_string().has(&[told]);
         assert!(!Path::new(&new).exists());
     }
+
+    // Once it is known which ranks come.
+    let other = path("other");
+    let (ended, measured) = run(&["--out", &other, "--baseline", &file], 5, "m", None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>(), "{error}");
+    error
+        .to_string()
+        .has(&["none of its nodes is in the baseline", "fix: "]);
+    assert!(measured.is_empty() && !Path::new(&other).exists());
 }
