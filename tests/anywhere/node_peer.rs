@@ -12,6 +12,15 @@ use common::node::{ends, node};
 use common::{Row, figure, hcabench, number, rows, until};
 use nix::sys::signal::Signal;
 
+/// The node-types between two hosts that need no broker.
+const WITHOUT_BROKER: &[&str] = &[
+    "udp",
+    "tcp",
+    #[cfg(feature = "grpc")]
+    "grpc",
+    #[cfg(feature = "zeromq")]
+    "zeromq",
+];
 /// No end spins: this machine may have one processor.
 const EASY: &str = "--poll event --timer timerfd --probes 20 --hugepages off";
 
@@ -78,13 +87,14 @@ fn each_sample_is_within_its_bounds_in_all_scenarios() {
     let folder = &*temporary("");
     let serving = Serving::start(folder, "--once --quiet");
     let more = format!(
-        "--type udp,tcp --scenario straight-run,fan-in,fan-out,round-robin --publishers 2 --subscribers 2 --rate 200 \
-         --count {STEPS} --warmup 100ms --samples --rounds 2"
+        "--type {} --scenario straight-run,fan-in,fan-out,round-robin --publishers 2 --subscribers 2 --rate 200 \
+         --count {STEPS} --warmup 100ms --samples --rounds 2",
+        WITHOUT_BROKER.join(",")
     );
     ends(folder, &serving.options(&more), 0);
     serving.running.wait(LIMIT).expect(0);
     let runs = rows(&folder.join("run/runs.csv"));
-    assert_eq!(runs.len(), 2 * 2 * 4);
+    assert_eq!(runs.len(), WITHOUT_BROKER.len() * 2 * 4);
     for row in &runs {
         let copies = 2 * STEPS * if row["scenario"] == "fan-out" { 2 } else { 1 };
         assert_eq!(row["status"], "complete", "{row:?}");
@@ -115,7 +125,8 @@ fn each_sample_is_within_its_bounds_in_all_scenarios() {
     }
     let check = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
     let checked = Program::under(&["python3", check], folder.join("run"), "").ends(0);
-    checked.stdout.has(&["16 rounds, 0 failed"]);
+    let rounds = format!("{} rounds, 0 failed", runs.len());
+    checked.stdout.has(&[&rounds]);
     hcabench(folder, "show run")
         .ends(0)
         .stdout
@@ -185,13 +196,52 @@ fn node_types_that_cannot_cross_hosts_are_left_out_with_the_reason() {
     );
     let summary = rows(&folder.join("run/summary.csv"));
     let measured: Vec<&str> = summary.iter().map(|row| row["type"].as_str()).collect();
-    assert_eq!(measured, ["udp", "tcp"]);
+    assert_eq!(measured, WITHOUT_BROKER);
     let left_out = rows(&folder.join("run/left_out.csv"));
     for name in ["shmem", "loopback", "unix", "multicast", "infiniband"] {
         let row = left_out.iter().find(|row| row["type"] == name);
         row.unwrap_or_else(|| panic!("{name} is not there"))["reason"].has(&["--peer"]);
     }
+    #[cfg(feature = "mqtt")]
+    {
+        let row = left_out.iter().find(|row| row["type"] == "mqtt").unwrap();
+        row["reason"].has(&["--peer", "--broker HOST:PORT"]);
+    }
     serving.running.wait(LIMIT).expect(0);
+}
+
+#[cfg(all(feature = "mqtt", feature = "nats", feature = "redis"))]
+#[test]
+fn each_sample_by_way_of_a_broker_that_both_hosts_reach_is_within_its_bounds() {
+    use hcabench::node::broker::{Broker, MOSQUITTO, NATS_SERVER, REDIS_SERVER};
+    const STEPS: u64 = 40;
+    let _alone = common::alone();
+    let served = &*temporary("");
+    let serving = Serving::start(served, "");
+    for (node_type, program) in [
+        ("mqtt", &MOSQUITTO),
+        ("nats", &NATS_SERVER),
+        ("redis", &REDIS_SERVER),
+        ("redis --redis-kind streams", &REDIS_SERVER),
+    ] {
+        let folder = &*temporary("");
+        let broker = Broker::spawn(program, || true).unwrap();
+        let more = format!(
+            "--type {node_type} --broker {} --broker-process {} --publishers 2 --subscribers 2 --rate 200 --count \
+             {STEPS} --warmup 100ms --samples",
+            broker.address(),
+            broker.id()
+        );
+        ends(folder, &serving.options(&more), 0);
+        let row = rows(&folder.join("run/summary.csv")).remove(0);
+        assert_eq!(number(&row, "messages_received"), 2 * STEPS, "{row:?}");
+        assert!(number(&row, "broker_rss_bytes") > 0, "{row:?}");
+        let samples = rows(&folder.join("run").join(&row["point"]).join("out.csv"));
+        assert_eq!(
+            samples.iter().inspect(|it| is_within(it)).count() as u64,
+            2 * STEPS
+        );
+    }
 }
 
 #[test]

@@ -199,7 +199,7 @@ pub(crate) struct NodeArguments {
           value_parser = |text: &str| number::<u32>(text, 1..=u64::from(u32::MAX >> 1)), help_heading = "Nodes")]
     pub broker_process: Option<u32>,
 
-    /// Listen at this TCP port and the next ones with zeromq, one for each end that binds [default: free ports]
+    /// Listen at this TCP port and the next ones with zeromq, one for each subscriber [default: free ports]
     #[arg(long, value_name = "PORT",
           value_parser = |text: &str| number::<u16>(text, 1..=65_535), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,
@@ -464,11 +464,6 @@ impl NodeArguments {
                 villas,
                 "--format villas",
                 "its offsets would be differences of two clocks: use --format hcabench",
-            ),
-            (
-                self.broker_process.is_some(),
-                "--broker-process",
-                "no node-type between two hosts has a broker: leave it out",
             ),
         ];
         let refused = refusals.into_iter().find(|(is_set, ..)| *is_set);

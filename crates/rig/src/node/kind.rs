@@ -390,17 +390,37 @@ impl NodeType {
     pub fn refusal_between_hosts(self) -> Option<String> {
         let why = match self {
             NodeType::Udp | NodeType::Tcp => return None,
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => return None,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => return None,
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => return None,
+            #[cfg(feature = "nats")]
+            NodeType::Nats => return None,
+            #[cfg(feature = "redis")]
+            NodeType::Redis => return None,
             NodeType::Loopback | NodeType::Shmem => "its rings lie in the memory of one host",
+            #[cfg(feature = "iceoryx2")]
+            NodeType::Iceoryx2 => "its samples lie in the memory of one host",
             NodeType::Unix => "its sockets are files of one host",
             NodeType::Multicast => "its ends join groups of one host",
             NodeType::InfiniBand => {
                 "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
             }
-            #[allow(unreachable_patterns, reason = "a build may have no other")]
-            _ => "it is measured on one host only",
         };
         let name = self.name();
         Some(format!("--type {name} is impossible with --peer: {why}"))
+    }
+
+    /// Whether its ends are reached by addresses of IPv4 alone.
+    pub fn is_of_ipv4(self) -> bool {
+        match self {
+            NodeType::Tcp => true,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        }
     }
 
     /// Memory that its ends take beside their pools, in bytes; not what a library allocates.
@@ -452,8 +472,8 @@ impl NodeType {
             }
             #[cfg(feature = "grpc")]
             NodeType::Grpc => {
-                "a channel to the thread of the client, HTTP/2 over TCP with TCP_NODELAY over the loopback, and the runtime \
-                 of the server, which the subscriber's thread drives"
+                "a channel to the thread of the client, HTTP/2 over TCP with TCP_NODELAY over the loopback or the network, \
+                 and the runtime of the server, which the subscriber's thread drives"
             }
             #[cfg(feature = "iceoryx2")]
             NodeType::Iceoryx2 => {
@@ -476,7 +496,8 @@ impl NodeType {
             }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
-                "zmq_send, the library's I/O threads at both ends, TCP over the loopback with TCP_NODELAY, and zmq_recv"
+                "zmq_send, the library's I/O threads at both ends, TCP with TCP_NODELAY over the loopback or the network, \
+                 and zmq_recv"
             }
         }
     }

@@ -78,6 +78,9 @@ pub use pool::{Pool, Slot};
 pub use settings::Settings;
 pub use wiring::{Scenario, Wiring};
 
+#[cfg(any(feature = "grpc", feature = "zeromq"))]
+use std::net::SocketAddr;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -245,6 +248,16 @@ pub trait Maker {
         number: u32,
         told: &[Self::Told],
     ) -> Result<(Self::Subscriber, Self::Told), NodeError>;
+}
+
+/// The address of a subscriber, as it was told.
+///
+/// # Errors
+/// When another host has sent none.
+#[cfg(any(feature = "grpc", feature = "zeromq"))]
+fn address_of(told: &[Option<SocketAddr>], subscriber: u32) -> Result<SocketAddr, NodeError> {
+    let address = told.get(subscriber as usize).copied().flatten();
+    address.ok_or_else(|| NodeError::Gone(format!("subscriber {subscriber} has no address")))
 }
 
 /// All ends of a connection, in the order of their numbers.

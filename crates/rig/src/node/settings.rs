@@ -117,12 +117,12 @@ pub struct Settings {
     pub redis_kind: RedisKind,
     /// Of the node-types that take one: the broker.
     pub broker: Option<BrokerAddress>,
-    /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
+    /// Of the node-type zeromq: the port of the first subscriber; each further one gets the next. Without
     /// it they are free ones.
     pub zeromq_port: Option<u16>,
     /// What concerns `tcp`, `unix` and `multicast` alone.
     pub sockets: SocketSettings,
-    /// Of `udp` and `tcp`: the address of this host that ends are reached by.
+    /// Of `udp`, `tcp`, `grpc` and `zeromq`: the address of this host that ends are reached by.
     pub address: IpAddr,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,

@@ -9,11 +9,17 @@ use crate::node::broker::{Broker, Usage};
 use crate::node::loopback_interface;
 use crate::node::settings::BrokerAddress;
 use crate::rig::error::RigError;
+use crate::rig::named::Named as _;
 
 /// Why there is no broker for a point, if so.
 pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
     let program = point.node_type.broker()?;
     match &config.broker {
+        BrokerChoice::Spawn if config.peer.is_some() => Some(format!(
+            "--type {} is impossible with --peer and --broker spawn, whose broker listens for its own host: start one \
+             that both hosts reach, and name it by --broker HOST:PORT",
+            point.node_type.name()
+        )),
         BrokerChoice::Spawn => {
             (program.refusal()).or_else(|| loopback_interface::refusal("--broker spawn"))
         }

@@ -1,11 +1,11 @@
 //! gRPC by tonic: a call that streams samples, from each publisher to each of its subscribers.
 //!
-//! A subscriber is a server on the loopback, a publisher a client with a separate connection to each of its
+//! A subscriber is a server on the loopback, or on another host, a publisher a client with a separate connection to each of its
 //! subscribers, among which it distributes its samples itself. A message is a sample without an encoding by protobuf.
 //! A call carries the name of the run as metadata, and a server refuses others.
 //!
 //! Inside the latency of a sample: a channel to the thread of the client, which drives HTTP/2; TCP over the loopback
-//! with `TCP_NODELAY`; HTTP/2 of the server, which the subscriber's thread drives itself, and the channel behind it.
+//! or the network with `TCP_NODELAY`; HTTP/2 of the server, which the subscriber's thread drives itself, and the channel behind it.
 //! The thread of the client has no separate CPU: it runs where the rest of the process does. Memory is allocated for
 //! each sample at both ends.
 //!
@@ -27,7 +27,7 @@ pub use publisher::GrpcPublisher;
 pub use subscriber::GrpcSubscriber;
 
 use super::wiring::Distribution;
-use super::{Maker, NodeError, Settings, Wiring};
+use super::{Maker, NodeError, Settings, Wiring, address_of};
 
 /// The call.
 const PATH: &str = "/hcabench.Node/Publish";
@@ -56,10 +56,11 @@ impl Maker for Grpc<'_> {
         number: u32,
         told: &[Self::Told],
     ) -> Result<(GrpcPublisher, Self::Told), NodeError> {
-        let address = |target| told[target as usize].expect("a subscriber listens");
-        let addresses = self.wiring.subscribers_of(number).map(address);
+        let targets = self.wiring.subscribers_of(number);
+        let addresses = targets.map(|target| address_of(told, target));
         let distribution = Distribution::new(self.wiring, number);
-        let publisher = GrpcPublisher::new(self, addresses.collect(), distribution)?;
+        let publisher =
+            GrpcPublisher::new(self, addresses.collect::<Result<_, _>>()?, distribution)?;
         Ok((publisher, None))
     }
 

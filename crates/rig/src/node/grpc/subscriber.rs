@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll as Polled};
@@ -53,7 +53,7 @@ impl GrpcSubscriber {
             calls: Arc::clone(&calls),
         };
         let runtime = NodeRuntime::new()?;
-        let (incoming, address) = listen(&runtime)?;
+        let (incoming, address) = listen(&runtime, settings.address)?;
         let server = tonic::transport::Server::builder();
         runtime.spawn(server.serve_with_incoming(service, incoming));
         let subscriber = GrpcSubscriber {
@@ -79,8 +79,8 @@ impl GrpcSubscriber {
 }
 
 /// Listens at a free port.
-fn listen(runtime: &NodeRuntime) -> Result<(TcpIncoming, SocketAddr), NodeError> {
-    let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+fn listen(runtime: &NodeRuntime, address: IpAddr) -> Result<(TcpIncoming, SocketAddr), NodeError> {
+    let free = SocketAddr::from((address, 0));
     let listener = TcpListener::bind(free).and_then(|listener| {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;

@@ -1,14 +1,14 @@
-//! ZeroMQ over TCP of the loopback: a socket for each end, in a separate context.
+//! ZeroMQ over TCP of the loopback, or between two hosts: a socket for each end, in a separate context. Each subscriber
+//! binds, and its publishers connect to it.
 //!
-//! | scenario | sockets | who binds |
-//! | --- | --- | --- |
-//! | straight-run | PAIR | the subscriber |
-//! | fan-in | PUB and SUB | each subscriber, to which its publishers connect |
-//! | fan-out | PUB and SUB | each publisher |
-//! | round-robin | PUSH and PULL | each publisher |
+//! | scenario | sockets |
+//! | --- | --- |
+//! | straight-run | PAIR |
+//! | fan-in, fan-out | PUB and SUB |
+//! | round-robin | PUSH and PULL |
 //!
 //! Inside the latency of a sample: `zmq_send`, which copies it, the I/O threads of the library at both ends, TCP over
-//! the loopback, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the process does. The
+//! the loopback or the network, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the process does. The
 //! library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
 //!
 //! Each socket holds as many messages for each peer as the settings of the queues (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
@@ -17,7 +17,8 @@
 mod library;
 mod socket;
 
-use std::ffi::{CString, c_int};
+use std::ffi::c_int;
+use std::net::SocketAddr;
 
 pub use library::load;
 pub use socket::version;
@@ -25,7 +26,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, address_of, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -52,14 +53,6 @@ fn kinds(scenario: Scenario) -> (c_int, c_int) {
     }
 }
 
-/// Whose sockets bind.
-pub fn binds(scenario: Scenario) -> Side {
-    match scenario {
-        Scenario::StraightRun | Scenario::FanIn => Side::Subscribers,
-        Scenario::FanOut | Scenario::RoundRobin => Side::Publishers,
-    }
-}
-
 /// Threads and files that sockets take: libzmq ends the process where it gets none. A context has two threads with an
 /// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets. Some
 /// files are open for a moment while it is made.
@@ -67,8 +60,7 @@ pub(super) fn needs(ends: u64, connections: u64) -> (u64, u64) {
     (2 * ends, 8 * ends + 2 * connections + 4)
 }
 
-/// Opens sockets. Those of one side bind and report their addresses, those of the other connect. [`load`] must have
-/// been called.
+/// Opens sockets. [`load`] must have been called.
 #[derive(Debug)]
 pub struct Zeromq<'a> {
     /// The subscribers of each publisher.
@@ -78,37 +70,18 @@ pub struct Zeromq<'a> {
 }
 
 impl Zeromq<'_> {
-    /// A socket that is bound, with its endpoint, or connected to those of its `peers`.
-    fn socket(
-        &self,
-        side: Side,
-        number: u32,
-        peers: impl Iterator<Item = u32>,
-        told: &[CString],
-    ) -> Result<(Socket, CString), NodeError> {
-        let (sends, receives) = kinds(self.wiring.scenario);
-        let (kind, count) = match side {
-            Side::Publishers => (sends, self.wiring.publishers),
-            Side::Subscribers => (receives, self.wiring.subscribers),
-        };
-        let socket = Socket::new(kind, self.settings.send_queue, self.settings.receive_queue)?;
-        if side == self.first() {
-            let endpoint = socket.bind(self.port(number, count)?)?;
-            return Ok((socket, endpoint));
-        }
-        for peer in peers {
-            socket.connect(&told[peer as usize])?;
-        }
-        Ok((socket, CString::default()))
+    fn socket(&self, kind: c_int) -> Result<Socket, NodeError> {
+        Socket::new(kind, self.settings.send_queue, self.settings.receive_queue)
     }
 
-    /// The port of one of several ends, if they do not get free ones.
-    fn port(&self, number: u32, count: u32) -> Result<Option<u16>, NodeError> {
+    /// The port of a subscriber, if it does not get a free one.
+    fn port(&self, number: u32) -> Result<Option<u16>, NodeError> {
         let Some(first) = self.settings.zeromq_port else {
             return Ok(None);
         };
         let port = u16::try_from(u32::from(first) + number);
         port.map(Some).map_err(|_| {
+            let count = self.wiring.subscribers;
             NodeError::Setting(format!(
                 "--zeromq-port {first}: {count} ends bind to one port each from there, and 65535 is the last: name a \
                  lower one"
@@ -120,31 +93,31 @@ impl Zeromq<'_> {
 impl Maker for Zeromq<'_> {
     type Publisher = ZeromqPublisher;
     type Subscriber = ZeromqSubscriber;
-    type Told = CString;
-
-    fn first(&self) -> Side {
-        binds(self.wiring.scenario)
-    }
+    type Told = Option<SocketAddr>;
 
     fn publisher(
         &self,
         number: u32,
-        told: &[CString],
-    ) -> Result<(ZeromqPublisher, CString), NodeError> {
-        let peers = self.wiring.subscribers_of(number);
-        let (socket, endpoint) = self.socket(Side::Publishers, number, peers, told)?;
-        Ok((ZeromqPublisher { socket }, endpoint))
+        told: &[Self::Told],
+    ) -> Result<(ZeromqPublisher, Self::Told), NodeError> {
+        let (kind, _) = kinds(self.wiring.scenario);
+        let socket = self.socket(kind)?;
+        for subscriber in self.wiring.subscribers_of(number) {
+            socket.connect(address_of(told, subscriber)?)?;
+        }
+        Ok((ZeromqPublisher { socket }, None))
     }
 
     fn subscriber(
         &self,
         number: u32,
-        told: &[CString],
-    ) -> Result<(ZeromqSubscriber, CString), NodeError> {
-        let peers = self.wiring.publishers_of(number);
-        let (socket, endpoint) = self.socket(Side::Subscribers, number, peers, told)?;
+        _told: &[Self::Told],
+    ) -> Result<(ZeromqSubscriber, Self::Told), NodeError> {
+        let (_, kind) = kinds(self.wiring.scenario);
+        let socket = self.socket(kind)?;
+        let address = socket.bind(self.settings.address, self.port(number)?)?;
         let poll = self.settings.poll;
-        Ok((ZeromqSubscriber { socket, poll }, endpoint))
+        Ok((ZeromqSubscriber { socket, poll }, Some(address)))
     }
 }
 

@@ -1,7 +1,9 @@
 //! A socket of libzmq, in a separate context.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
+use std::fmt::Display;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::ptr::NonNull;
 
 use super::library::*;
@@ -11,6 +13,8 @@ use crate::node::NodeError;
 const ZMQ_HAUSNUMERO: c_int = 156_384_712;
 /// How long a socket that is closed tries to deliver what it still has, in milliseconds.
 const LINGER_MS: c_int = 200;
+/// What endpoints begin with.
+const TRANSPORT: &str = "tcp://";
 /// The longest endpoint that is asked for, with its terminating zero.
 const LONGEST_ENDPOINT: usize = 256;
 
@@ -44,6 +48,10 @@ fn last_error() -> io::Error {
     // SAFETY: it returns a text that is never freed, for any number.
     let text = unsafe { CStr::from_ptr(zmq_strerror(errno)) };
     io::Error::other(text.to_string_lossy().into_owned())
+}
+
+fn endpoint(address: impl Display) -> CString {
+    CString::new(format!("{TRANSPORT}{address}")).expect("there is no zero in an address")
 }
 
 /// The version that is loaded.
@@ -98,14 +106,13 @@ impl Socket {
         }
     }
 
-    /// Binds to a port of the loopback, or to a free one, and returns the endpoint.
+    /// Binds to a port of an address of IPv4, or to a free one, and returns both.
     ///
     /// # Errors
     /// When the port is in use.
-    pub(super) fn bind(&self, port: Option<u16>) -> Result<CString, NodeError> {
+    pub(super) fn bind(&self, address: IpAddr, port: Option<u16>) -> Result<SocketAddr, NodeError> {
         let number = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-        let endpoint = CString::new(format!("tcp://127.0.0.1:{number}"));
-        let endpoint = endpoint.expect("there is no zero in it");
+        let endpoint = endpoint(format_args!("{address}:{number}"));
         // SAFETY: the socket is live, and the text ends with a zero; it is copied.
         if unsafe { zmq_bind(self.socket.as_ptr(), endpoint.as_ptr()) } != 0 {
             if port.is_none() {
@@ -130,17 +137,20 @@ impl Socket {
             )
         };
         let found = CStr::from_bytes_until_nul(&found);
-        match (got, found) {
-            (0, Ok(found)) => Ok(found.to_owned()),
+        let address = found.ok().and_then(|found| found.to_str().ok());
+        let address = address.and_then(|found| found.strip_prefix(TRANSPORT)?.parse().ok());
+        match (got, address) {
+            (0, Some(address)) => Ok(address),
             _ => Err(failed("zmq_getsockopt", "a node")),
         }
     }
 
-    /// Connects to an endpoint, at once or later: the library goes on trying.
+    /// Connects to an address, at once or later: the library goes on trying.
     ///
     /// # Errors
     /// When there is no file left.
-    pub(super) fn connect(&self, endpoint: &CStr) -> Result<(), NodeError> {
+    pub(super) fn connect(&self, address: SocketAddr) -> Result<(), NodeError> {
+        let endpoint = endpoint(address);
         // SAFETY: the socket is live, and the text ends with a zero; it is copied.
         match unsafe { zmq_connect(self.socket.as_ptr(), endpoint.as_ptr()) } {
             0 => Ok(()),

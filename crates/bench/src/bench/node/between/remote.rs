@@ -79,10 +79,13 @@ impl Remote {
         config: &Config,
         points: &[Point],
     ) -> Result<(), RunError> {
-        let has_tcp = points.iter().any(|it| it.node_type == NodeType::Tcp);
-        if has_tcp && self.address()?.is_ipv6() {
+        let of_ipv4 = points.iter().find(|it| it.node_type.is_of_ipv4());
+        if let Some(point) = of_ipv4
+            && self.address()?.is_ipv6()
+        {
             let text = format!(
-                "--type tcp is impossible with --peer {}: it takes addresses of IPv4: name one of that host",
+                "--type {} is impossible with --peer {}: it takes addresses of IPv4: name one of that host",
+                point.node_type.name(),
                 self.asked.peer
             );
             return Err(NodeError::Setting(text).into());

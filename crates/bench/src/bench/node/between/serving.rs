@@ -111,8 +111,16 @@ impl Serving {
                 Ok(send_message(wire, &NodeMessage::Prepared)?)
             }
             NodeMessage::Point(order) => {
-                let Common { point, config, .. } = &order.common;
+                let Common {
+                    point,
+                    config,
+                    broker,
+                    ..
+                } = &order.common;
                 check(point)?;
+                if point.node_type.broker().is_some() && broker.is_none() {
+                    return Err(refused(&format!("the point {point} without a broker")));
+                }
                 check_queues(config)?;
                 let clock = self.clock(order.common.config.timer.clock())?;
                 clock.visit(ServedRun {
