@@ -78,9 +78,6 @@ pub use pool::{Pool, Slot};
 pub use settings::Settings;
 pub use wiring::{Scenario, Wiring};
 
-#[cfg(any(feature = "grpc", feature = "zeromq"))]
-use std::net::SocketAddr;
-
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -215,49 +212,31 @@ pub enum Side {
     Subscribers,
 }
 
-/// A node-type for one wiring. It makes the ends one by one, each in the process in which it runs.
+/// A node-type for one wiring. It makes the ends one by one, each in the process in which it runs, and all subscribers
+/// before any publisher.
 pub trait Maker {
     /// The end that writes.
     type Publisher: Node;
     /// The end that reads.
     type Subscriber: Node;
-    /// The address of an end that is made first, for those of the other side.
-    type Told: Serialize + DeserializeOwned;
+    /// Where a subscriber is reached. It crosses processes and hosts.
+    type Address: Serialize + DeserializeOwned;
 
-    /// Whose ends are made first.
-    fn first(&self) -> Side {
-        Side::Subscribers
-    }
+    /// Makes the subscriber of that number.
+    ///
+    /// # Errors
+    /// When the system has no room for it.
+    fn subscriber(&self, number: u32) -> Result<(Self::Subscriber, Self::Address), NodeError>;
 
-    /// Makes the publisher of that number. `told`: by all subscribers, if these were first.
+    /// Makes the publisher of that number. `addresses`: of all subscribers, by their numbers.
     ///
     /// # Errors
     /// When the system has no room for it.
     fn publisher(
         &self,
         number: u32,
-        told: &[Self::Told],
-    ) -> Result<(Self::Publisher, Self::Told), NodeError>;
-
-    /// Makes the subscriber of that number. `told`: by all publishers, if these were first.
-    ///
-    /// # Errors
-    /// When the system has no room for it.
-    fn subscriber(
-        &self,
-        number: u32,
-        told: &[Self::Told],
-    ) -> Result<(Self::Subscriber, Self::Told), NodeError>;
-}
-
-/// The address of a subscriber, as it was told.
-///
-/// # Errors
-/// When another host has sent none.
-#[cfg(any(feature = "grpc", feature = "zeromq"))]
-fn address_of(told: &[Option<SocketAddr>], subscriber: u32) -> Result<SocketAddr, NodeError> {
-    let address = told.get(subscriber as usize).copied().flatten();
-    address.ok_or_else(|| NodeError::Gone(format!("subscriber {subscriber} has no address")))
+        addresses: &[Self::Address],
+    ) -> Result<Self::Publisher, NodeError>;
 }
 
 /// All ends of a connection, in the order of their numbers.
@@ -278,24 +257,11 @@ impl<P: Node, S: Node> Ends<P, S> {
     where
         M: Maker<Publisher = P, Subscriber = S>,
     {
-        let publishers = |told: &[M::Told]| -> Result<(Vec<_>, Vec<_>), NodeError> {
-            let numbers = 0..wiring.publishers;
-            numbers.map(|it| maker.publisher(it, told)).collect()
-        };
-        let subscribers = |told: &[M::Told]| -> Result<(Vec<_>, Vec<_>), NodeError> {
-            let numbers = 0..wiring.subscribers;
-            numbers.map(|it| maker.subscriber(it, told)).collect()
-        };
-        let (publishers, subscribers) = match maker.first() {
-            Side::Publishers => {
-                let (publishers, told) = publishers(&[])?;
-                (publishers, subscribers(&told)?.0)
-            }
-            Side::Subscribers => {
-                let (subscribers, told) = subscribers(&[])?;
-                (publishers(&told)?.0, subscribers)
-            }
-        };
+        let made = (0..wiring.subscribers).map(|it| maker.subscriber(it));
+        let made: Vec<_> = made.collect::<Result<_, _>>()?;
+        let (subscribers, addresses): (_, Vec<_>) = made.into_iter().unzip();
+        let made = (0..wiring.publishers).map(|it| maker.publisher(it, &addresses));
+        let publishers = made.collect::<Result<_, _>>()?;
         Ok(Ends {
             publishers,
             subscribers,

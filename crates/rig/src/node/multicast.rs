@@ -126,22 +126,19 @@ pub fn index(name: &str) -> Result<u32, String> {
 impl Maker for Multicast<'_> {
     type Publisher = UdpPublisher;
     type Subscriber = UdpSubscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(UdpPublisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<UdpPublisher, NodeError> {
         // All of its subscribers are members of one group.
         let member = self.wiring.subscribers_of(number).next().unwrap_or(0);
         let group = group(self.name, group_number(self.wiring, member));
         let advice = "check the interface (--multicast-interface)";
         let socket = sending(self.interface()?).map_err(NodeError::io("send to", group, advice))?;
         let targets = vec![SocketAddr::from(group)];
-        Ok((
-            UdpPublisher::new(socket, targets, Distribution::to_one()),
-            (),
-        ))
+        Ok(UdpPublisher::new(socket, targets, Distribution::to_one()))
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(UdpSubscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(UdpSubscriber, ()), NodeError> {
         let group = group(self.name, group_number(self.wiring, number));
         let advice = "run it again for another group and port, or check the interface (--multicast-interface)";
         let socket = member(group, self.interface()?);

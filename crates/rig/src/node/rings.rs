@@ -132,21 +132,20 @@ pub fn refusal(poll: Poll) -> Option<String> {
 impl Maker for RingMaker<'_> {
     type Publisher = RingPublisher;
     type Subscriber = RingSubscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(RingPublisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<RingPublisher, NodeError> {
         let memory = self.mapped(&self.sending)?;
         let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.0 == number);
-        let publisher = RingPublisher {
+        Ok(RingPublisher {
             rings: rings
                 .map(|(ring, _)| RingSender::new(memory.clone(), ring, self.shape))
                 .collect(),
             distribution: Distribution::new(self.wiring, number),
-        };
-        Ok((publisher, ()))
+        })
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(RingSubscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(RingSubscriber, ()), NodeError> {
         let memory = self.mapped(&self.receiving)?;
         let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.1 == number);
         let subscriber = RingSubscriber {

@@ -45,25 +45,17 @@ pub struct Udp<'a> {
 impl Maker for Udp<'_> {
     type Publisher = UdpPublisher;
     type Subscriber = UdpSubscriber;
-    type Told = SocketAddr;
+    type Address = SocketAddr;
 
-    fn publisher(
-        &self,
-        number: u32,
-        told: &[SocketAddr],
-    ) -> Result<(UdpPublisher, SocketAddr), NodeError> {
-        let (socket, address) = open(self.settings.address)?;
+    fn publisher(&self, number: u32, addresses: &[SocketAddr]) -> Result<UdpPublisher, NodeError> {
+        let (socket, _) = open(self.settings.address)?;
         let targets = self.wiring.subscribers_of(number);
-        let targets = targets.map(|target| told[target as usize]).collect();
+        let targets = targets.map(|target| addresses[target as usize]).collect();
         let distribution = Distribution::new(self.wiring, number);
-        Ok((UdpPublisher::new(socket, targets, distribution), address))
+        Ok(UdpPublisher::new(socket, targets, distribution))
     }
 
-    fn subscriber(
-        &self,
-        _number: u32,
-        _told: &[SocketAddr],
-    ) -> Result<(UdpSubscriber, SocketAddr), NodeError> {
+    fn subscriber(&self, _number: u32) -> Result<(UdpSubscriber, SocketAddr), NodeError> {
         let (socket, address) = open(self.settings.address)?;
         Ok((UdpSubscriber::new(socket, self.settings)?, address))
     }

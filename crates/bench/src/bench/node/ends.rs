@@ -223,11 +223,11 @@ pub(super) struct OneSide<'a, C, L, F> {
     pub(super) side: Side,
     /// Their numbers, and the CPU of each.
     pub(super) ends: &'a [(u32, usize)],
-    /// The addresses of the other side, if its ends were made first.
-    pub(super) told: &'a [Value],
+    /// The addresses of all subscribers, for publishers.
+    pub(super) subscribers: &'a [Value],
     /// Where an end notes what it sends or receives.
     pub(super) log: L,
-    /// Reports the addresses of the ends, once these are made, and returns the crew to which their threads belong.
+    /// Reports the addresses of subscribers, once the ends are made, and returns the crew to which their threads belong.
     pub(super) made: F,
 }
 
@@ -242,26 +242,28 @@ where
 
     fn with<M: Maker>(self, maker: &M) -> Result<Workers, RunError> {
         let (setup, clock, ends) = (self.setup, self.clock, self.ends);
-        let told = addresses::<M>(self.told)?;
         let task = |number| Ok::<_, RunError>(setup.task(clock, number, (self.log)(number)?));
         match self.side {
             Side::Publishers => {
+                let subscribers = addresses::<M>(self.subscribers)?;
                 let made = ends
                     .iter()
-                    .map(|&(number, _)| maker.publisher(number, &told));
-                let (nodes, tells) = unzipped(made)?;
-                let mut workers = (self.made)(tells)?;
+                    .map(|&(number, _)| maker.publisher(number, &subscribers));
+                let nodes: Vec<_> = made.collect::<Result<_, NodeError>>()?;
+                let mut workers = (self.made)(Vec::new())?;
                 for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {
                     setup.start_publisher(cpu, task(number)?, node, &mut workers)?;
                 }
                 Ok(workers)
             }
             Side::Subscribers => {
-                let made = ends
-                    .iter()
-                    .map(|&(number, _)| maker.subscriber(number, &told));
-                let (nodes, tells) = unzipped(made)?;
-                let mut workers = (self.made)(tells)?;
+                let (mut nodes, mut addresses) = (Vec::new(), Vec::new());
+                for &(number, _) in ends {
+                    let (node, address) = maker.subscriber(number)?;
+                    nodes.push(node);
+                    addresses.push(serde_json::to_value(address).map_err(misunderstood)?);
+                }
+                let mut workers = (self.made)(addresses)?;
                 for (node, &(number, cpu)) in nodes.into_iter().zip(ends) {
                     setup.start_subscriber(cpu, task(number)?, node, &mut workers)?;
                 }
@@ -271,29 +273,17 @@ where
     }
 }
 
-/// What ends of another process have reported.
-pub(super) fn addresses<M: Maker>(told: &[Value]) -> Result<Vec<M::Told>, Failure> {
-    let all = told.iter().cloned().map(serde_json::from_value);
+/// The addresses of subscribers, as their processes have reported them.
+pub(super) fn addresses<M: Maker>(reported: &[Value]) -> Result<Vec<M::Address>, Failure> {
+    let all = reported.iter().cloned().map(serde_json::from_value);
     all.collect::<Result<_, _>>().map_err(misunderstood)
-}
-
-/// Ends, and what they report.
-fn unzipped<N, T: Serialize>(
-    made: impl Iterator<Item = Result<(N, T), NodeError>>,
-) -> Result<(Vec<N>, Vec<Value>), RunError> {
-    let (mut nodes, mut tells) = (Vec::new(), Vec::new());
-    for made in made {
-        let (node, told) = made?;
-        nodes.push(node);
-        tells.push(serde_json::to_value(told).map_err(misunderstood)?);
-    }
-    Ok((nodes, tells))
 }
 
 /// What came from another process has another form than expected.
 pub(super) fn misunderstood(error: serde_json::Error) -> Failure {
     Failure::Run(format!(
-        "the process of an end got an invalid message: {error}"
+        "the process of an end got an invalid message: {error}: where it comes from another host, use the same build of \
+         hcabench on both"
     ))
 }
 

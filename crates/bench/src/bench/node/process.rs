@@ -1,6 +1,6 @@
 //! Ends that are processes: the program runs itself again for each end, which makes its end and runs its loop.
 //!
-//! Ends that others must find are made first. Each tells where it is, and then the others are made. What all of them
+//! Subscribers are made first. Each reports its address, and then publishers are made. What all of them
 //! share, and their logs, lie in memory whose files they inherit. A report comes back as a line.
 
 use std::io;
@@ -26,8 +26,7 @@ use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{InheritedMemory, SharedMemory};
 use crate::host::{Needs, Wakeable, interrupt, open_files};
-use crate::node::kind::MakerUser;
-use crate::node::{Maker, NodeError, Side};
+use crate::node::{NodeError, Side};
 use crate::rig::benchmark::Failure;
 use crate::rig::child::{self, ChildHandle, ChildProcess, answer, listen, this_program};
 use crate::rig::control::Control;
@@ -132,8 +131,8 @@ struct EndRequest {
     cpu: usize,
     /// Counts of the TSC in a second: all convert stamps alike.
     tsc_hertz: Option<f64>,
-    /// By the ends of the other side, if these were made first.
-    told: Vec<Value>,
+    /// The addresses of all subscribers, for a publisher.
+    subscribers: Vec<Value>,
     shared: InheritedMemory,
     log: InheritedLog,
     rings: Option<InheritedMemory>,
@@ -160,18 +159,6 @@ fn role(side: Side) -> Role {
     match side {
         Side::Publishers => PUBLISHER,
         Side::Subscribers => SUBSCRIBER,
-    }
-}
-
-/// Whose ends are made first.
-struct First;
-
-impl MakerUser for First {
-    type Output = Side;
-    type Error = RunError;
-
-    fn with<M: Maker>(self, maker: &M) -> Result<Side, RunError> {
-        Ok(maker.first())
     }
 }
 
@@ -220,12 +207,8 @@ impl Processes {
             publishers: Vec::new(),
             subscribers: Vec::new(),
         };
-        let mut told = Vec::new();
-        let sides = match setup.visit(First)? {
-            Side::Publishers => [Side::Publishers, Side::Subscribers],
-            Side::Subscribers => [Side::Subscribers, Side::Publishers],
-        };
-        for side in sides {
+        let mut subscribers = Vec::new();
+        for side in [Side::Subscribers, Side::Publishers] {
             let publishers = wiring.publishers as usize;
             let cpus = match side {
                 Side::Publishers => &cpus[..publishers],
@@ -241,7 +224,7 @@ impl Processes {
                     number,
                     cpu,
                     tsc_hertz: clock.tsc_facts().map(|facts| facts.rate.hertz),
-                    told: told.clone(),
+                    subscribers: subscribers.clone(),
                     shared: shared.inherited(),
                     log: log.inherited(),
                     rings: setup.rings.map(SharedMemory::inherited),
@@ -259,7 +242,7 @@ impl Processes {
                 }
             }
             let made = all.waiting[made_before..].iter_mut();
-            told = made
+            subscribers = made
                 .map(|(_, child)| made_by(child))
                 .collect::<Result<_, _>>()?;
         }
@@ -426,9 +409,9 @@ impl ClockUser for EndProcess<'_> {
             fabric: fabric.as_ref(),
             wakeable: &Wakeable::new()?,
         };
-        let made = |mut tells: Vec<Value>| -> Result<Workers, RunError> {
+        let made = |mut addresses: Vec<Value>| -> Result<Workers, RunError> {
             // A parent that has gone ends this process.
-            let _ = answer(&Answer::Made(tells.remove(0)));
+            let _ = answer(&Answer::Made(addresses.pop().unwrap_or_default()));
             self.asked.recv().map_err(|_| NodeError::GivenUp)?;
             // The stop flag of the run is not its own: it ends at the end of this one.
             Ok(Crew::new(&Arc::new(Control::default()))?)
@@ -438,7 +421,7 @@ impl ClockUser for EndProcess<'_> {
             clock,
             side: ask.side,
             ends: &[(ask.number, ask.cpu)],
-            told: &ask.told,
+            subscribers: &ask.subscribers,
             log: |_| Ok(LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?)),
             made,
         })?;

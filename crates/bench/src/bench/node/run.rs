@@ -176,7 +176,7 @@ impl ClockUser for NodeRun<'_> {
                     clock,
                     side: Side::Publishers,
                     ends: &ends,
-                    told: far.subscribers(),
+                    subscribers: far.subscribers(),
                     log: |_| Ok(LogRoom::Own(folder.to_path_buf())),
                     made: |_| Ok(workers),
                 })?;

@@ -98,35 +98,21 @@ impl<S: Sockets> Connected<'_, S> {
 impl<S: Sockets> Maker for Connected<'_, S> {
     type Publisher = ConnectedPublisher<S>;
     type Subscriber = ConnectedSubscriber;
-    type Told = Option<S::Told>;
+    type Address = S::Told;
 
     fn publisher(
         &self,
         number: u32,
-        told: &[Self::Told],
-    ) -> Result<(ConnectedPublisher<S>, Self::Told), NodeError> {
-        let address = |target| {
-            // It may come from another host.
-            let told = told.get(target as usize).and_then(Option::as_ref);
-            let told = told.ok_or_else(|| {
-                NodeError::Gone(format!(
-                    "the process of subscriber {target} reported no address: it is another build of hcabench: use \
-                     the same one everywhere"
-                ))
-            })?;
-            self.sockets.address(told)
-        };
-        let targets = self.wiring.subscribers_of(number).map(address);
+        addresses: &[S::Told],
+    ) -> Result<ConnectedPublisher<S>, NodeError> {
+        let targets = self.wiring.subscribers_of(number);
+        let targets = targets.map(|target| self.sockets.address(&addresses[target as usize]));
         let addresses = targets.collect::<Result<_, _>>()?;
         let distribution = Distribution::new(self.wiring, number);
-        Ok((ConnectedPublisher::new(self, addresses, distribution), None))
+        Ok(ConnectedPublisher::new(self, addresses, distribution))
     }
 
-    fn subscriber(
-        &self,
-        number: u32,
-        _told: &[Self::Told],
-    ) -> Result<(ConnectedSubscriber, Self::Told), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(ConnectedSubscriber, S::Told), NodeError> {
         let listener = self.sockets.open(SockFlag::SOCK_NONBLOCK)?;
         let address = self.sockets.bind(&listener, self.name, number)?;
         listen(&listener, Backlog::MAXCONN).map_err(failed(
@@ -136,7 +122,7 @@ impl<S: Sockets> Maker for Connected<'_, S> {
         ))?;
         let publishers = self.wiring.publishers_of(number).count();
         let subscriber = ConnectedSubscriber::new(self, listener, publishers);
-        Ok((subscriber, Some(address)))
+        Ok((subscriber, address))
     }
 }
 

@@ -131,9 +131,9 @@ fn with_stranger<S: Sockets>(
         settings: &settings,
         name,
     };
-    let (subscriber, told) = maker.subscriber(0, &[]).unwrap();
+    let (subscriber, told) = maker.subscriber(0).unwrap();
     let stranger = sockets.open(SockFlag::empty()).unwrap();
-    let address = sockets.address(&told.unwrap()).unwrap();
+    let address = sockets.address(&told).unwrap();
     connect(stranger.as_raw_fd(), &address).unwrap();
     (subscriber, stranger)
 }
@@ -259,7 +259,7 @@ fn a_publisher_waits_for_a_subscriber_that_takes_no_more_at_once() {
         for stranger in &strangers {
             let _ = connect(stranger.as_raw_fd(), &address);
         }
-        let (mut publisher, _) = maker.publisher(0, &[Some(told)]).unwrap();
+        let mut publisher = maker.publisher(0, &[told]).unwrap();
         let mut looks = 0;
         let given_up = publisher.start(&mut pool(WORDS), &mut || {
             looks += 1;
@@ -281,19 +281,4 @@ fn a_publisher_waits_for_a_subscriber_that_takes_no_more_at_once() {
         assert!(connected.is_ok() && looks >= 3, "{what}: {connected:?}");
     }
     with_all!(run);
-}
-
-#[test]
-fn a_subscriber_without_an_address_is_refused() {
-    let (wiring, settings) = (Wiring::new(Scenario::StraightRun, 1, 1), settings(WORDS));
-    let maker = Connected {
-        sockets: TcpSockets::of(&settings),
-        wiring: &wiring,
-        settings: &settings,
-        name: "none",
-    };
-    for told in [vec![], vec![None]] {
-        let error = maker.publisher(0, &told).unwrap_err().to_string();
-        error.has(&["subscriber 0", "no address", "use the same"]);
-    }
 }

@@ -27,7 +27,7 @@ pub use publisher::GrpcPublisher;
 pub use subscriber::GrpcSubscriber;
 
 use super::wiring::Distribution;
-use super::{Maker, NodeError, Settings, Wiring, address_of};
+use super::{Maker, NodeError, Settings, Wiring};
 
 /// The call.
 const PATH: &str = "/hcabench.Node/Publish";
@@ -49,29 +49,18 @@ pub struct Grpc<'a> {
 impl Maker for Grpc<'_> {
     type Publisher = GrpcPublisher;
     type Subscriber = GrpcSubscriber;
-    type Told = Option<SocketAddr>;
+    type Address = SocketAddr;
 
-    fn publisher(
-        &self,
-        number: u32,
-        told: &[Self::Told],
-    ) -> Result<(GrpcPublisher, Self::Told), NodeError> {
+    fn publisher(&self, number: u32, addresses: &[SocketAddr]) -> Result<GrpcPublisher, NodeError> {
         let targets = self.wiring.subscribers_of(number);
-        let addresses = targets.map(|target| address_of(told, target));
+        let targets = targets.map(|target| addresses[target as usize]);
         let distribution = Distribution::new(self.wiring, number);
-        let publisher =
-            GrpcPublisher::new(self, addresses.collect::<Result<_, _>>()?, distribution)?;
-        Ok((publisher, None))
+        GrpcPublisher::new(self, targets.collect(), distribution)
     }
 
-    fn subscriber(
-        &self,
-        number: u32,
-        _told: &[Self::Told],
-    ) -> Result<(GrpcSubscriber, Self::Told), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(GrpcSubscriber, SocketAddr), NodeError> {
         let publishers = self.wiring.publishers_of(number).count();
-        let (subscriber, address) = GrpcSubscriber::new(self, publishers)?;
-        Ok((subscriber, Some(address)))
+        GrpcSubscriber::new(self, publishers)
     }
 }
 

@@ -94,8 +94,8 @@ fn a_call_of_another_run_is_refused_and_takes_no_place() {
         settings: &settings,
         name,
     };
-    let (mut subscriber, address) = maker("hcabench-test").subscriber(0, &[]).unwrap();
-    let (mut publisher, _) = maker("hcabench-other").publisher(0, &[address]).unwrap();
+    let (mut subscriber, address) = maker("hcabench-test").subscriber(0).unwrap();
+    let mut publisher = maker("hcabench-other").publisher(0, &[address]).unwrap();
     let mut pool = pool(WORDS);
     let error = subscriber.start(&mut pool, &mut || true).unwrap_err();
     error.to_string().has(&["0 of 1 publishers", "--timeout"]);

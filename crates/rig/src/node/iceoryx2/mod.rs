@@ -214,9 +214,9 @@ fn refusal_of(needed: u64, free: Option<u64>) -> Option<String> {
 impl Maker for Iceoryx2<'_> {
     type Publisher = Iceoryx2Publisher;
     type Subscriber = Iceoryx2Subscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Iceoryx2Publisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<Iceoryx2Publisher, NodeError> {
         let channels = self.channels(self.wiring.subscribers_of(number))?;
         let bytes = self.settings.words * WORD;
         let target = |channel: Channel| {
@@ -230,7 +230,7 @@ impl Maker for Iceoryx2<'_> {
             let port = port.map_err(failed("make", "a publisher of iceoryx2"))?;
             Ok(Target { port, channel })
         };
-        let publisher = Iceoryx2Publisher {
+        Ok(Iceoryx2Publisher {
             targets: channels
                 .into_iter()
                 .map(target)
@@ -241,11 +241,10 @@ impl Maker for Iceoryx2<'_> {
             },
             subscribers: self.subscribers(),
             name: self.name.to_owned(),
-        };
-        Ok((publisher, ()))
+        })
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Iceoryx2Subscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(Iceoryx2Subscriber, ()), NodeError> {
         let channels = self.channels(std::iter::once(number))?;
         let port = channels[0]
             .subscriber_builder()

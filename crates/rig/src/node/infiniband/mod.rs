@@ -78,29 +78,23 @@ impl<'a> InfiniBand<'a> {
 impl Maker for InfiniBand<'_> {
     type Publisher = InfiniBandPublisher;
     type Subscriber = InfiniBandSubscriber;
-    /// Where it is; a subscriber listens there.
-    type Told = SocketAddr;
+    type Address = SocketAddr;
 
     fn publisher(
         &self,
         number: u32,
-        told: &[SocketAddr],
-    ) -> Result<(InfiniBandPublisher, SocketAddr), NodeError> {
+        addresses: &[SocketAddr],
+    ) -> Result<InfiniBandPublisher, NodeError> {
         let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
         let of_target = |subscriber: u32| SubscriberAddress {
             subscriber,
-            address: told[subscriber as usize],
+            address: addresses[subscriber as usize],
         };
         let targets = wiring.subscribers_of(number).map(of_target).collect();
-        let publisher = publisher(fabric, wiring, settings, number, targets, &self.notices)?;
-        Ok((publisher, SocketAddr::new(fabric.sender.address, 0)))
+        publisher(fabric, wiring, settings, number, targets, &self.notices)
     }
 
-    fn subscriber(
-        &self,
-        number: u32,
-        _told: &[SocketAddr],
-    ) -> Result<(InfiniBandSubscriber, SocketAddr), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(InfiniBandSubscriber, SocketAddr), NodeError> {
         let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
         subscriber(fabric, wiring, settings, number, &self.notices)
     }

@@ -64,15 +64,15 @@ pub struct Mqtt<'a> {
 impl Maker for Mqtt<'_> {
     type Publisher = MqttPublisher;
     type Subscriber = MqttSubscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(MqttPublisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<MqttPublisher, NodeError> {
         let name = format!("{}-publisher-{number}", self.prefix);
         let topic = topic(self.prefix, self.wiring, number);
-        Ok((MqttPublisher::new(name, topic, self.settings)?, ()))
+        MqttPublisher::new(name, topic, self.settings)
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(MqttSubscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(MqttSubscriber, ()), NodeError> {
         let name = format!("{}-subscriber-{number}", self.prefix);
         let filter = filter(self.prefix, self.wiring, number);
         Ok((MqttSubscriber::new(name, filter, self.settings)?, ()))

@@ -44,14 +44,14 @@ pub struct Nats<'a> {
 impl Maker for Nats<'_> {
     type Publisher = NatsPublisher;
     type Subscriber = NatsSubscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(NatsPublisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<NatsPublisher, NodeError> {
         let subject = name_of_publisher(self.prefix, self.wiring, number);
-        Ok((NatsPublisher::new(subject, self.settings)?, ()))
+        NatsPublisher::new(subject, self.settings)
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(NatsSubscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(NatsSubscriber, ()), NodeError> {
         let subject = name_of_subscriber(self.prefix, self.wiring, number);
         let shares = self.wiring.scenario == Scenario::RoundRobin;
         let group = shares.then(|| QUEUE_GROUP.to_owned());

@@ -56,14 +56,14 @@ pub struct Redis<'a> {
 impl Maker for Redis<'_> {
     type Publisher = RedisPublisher;
     type Subscriber = RedisSubscriber;
-    type Told = ();
+    type Address = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(RedisPublisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _: &[()]) -> Result<RedisPublisher, NodeError> {
         let name = name_of_publisher(self.prefix, self.wiring, number);
-        Ok((RedisPublisher::new(name, self.settings)?, ()))
+        RedisPublisher::new(name, self.settings)
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(RedisSubscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(RedisSubscriber, ()), NodeError> {
         let name = name_of_subscriber(self.prefix, self.wiring, number);
         let shares = self.wiring.scenario == Scenario::RoundRobin;
         // Its name in the consumer group.

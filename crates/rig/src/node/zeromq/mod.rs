@@ -26,7 +26,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, address_of, fill};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -93,31 +93,27 @@ impl Zeromq<'_> {
 impl Maker for Zeromq<'_> {
     type Publisher = ZeromqPublisher;
     type Subscriber = ZeromqSubscriber;
-    type Told = Option<SocketAddr>;
+    type Address = SocketAddr;
 
     fn publisher(
         &self,
         number: u32,
-        told: &[Self::Told],
-    ) -> Result<(ZeromqPublisher, Self::Told), NodeError> {
+        addresses: &[SocketAddr],
+    ) -> Result<ZeromqPublisher, NodeError> {
         let (kind, _) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
         for subscriber in self.wiring.subscribers_of(number) {
-            socket.connect(address_of(told, subscriber)?)?;
+            socket.connect(addresses[subscriber as usize])?;
         }
-        Ok((ZeromqPublisher { socket }, None))
+        Ok(ZeromqPublisher { socket })
     }
 
-    fn subscriber(
-        &self,
-        number: u32,
-        _told: &[Self::Told],
-    ) -> Result<(ZeromqSubscriber, Self::Told), NodeError> {
+    fn subscriber(&self, number: u32) -> Result<(ZeromqSubscriber, SocketAddr), NodeError> {
         let (_, kind) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
         let address = socket.bind(self.settings.address, self.port(number)?)?;
         let poll = self.settings.poll;
-        Ok((ZeromqSubscriber { socket, poll }, Some(address)))
+        Ok((ZeromqSubscriber { socket, poll }, address))
     }
 }
 

@@ -93,7 +93,7 @@ impl<C: Clock> MakerUser for MakeSender<'_, C> {
     type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, RunError> {
-        let (node, _) = maker.publisher(0, &addresses::<M>(&[self.to])?)?;
+        let node = maker.publisher(0, &addresses::<M>(&[self.to])?)?;
         Ok(Box::new(ProbeEnd::new(self.clock, self.probes, node)?))
     }
 }
@@ -109,7 +109,7 @@ impl<C: Clock> MakerUser for MakeReceiver<'_, C> {
     type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, RunError> {
-        let (node, address) = maker.subscriber(0, &[])?;
+        let (node, address) = maker.subscriber(0)?;
         let address = serde_json::to_value(address).map_err(misunderstood)?;
         let end = ProbeEnd::new(self.clock, self.probes, node)?;
         Ok((Box::new(end), address))

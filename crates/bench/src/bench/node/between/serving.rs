@@ -304,7 +304,7 @@ impl ClockUser for ServedRun<'_> {
             clock,
             side: Side::Subscribers,
             ends: &ends,
-            told: &[],
+            subscribers: &[],
             log: |_| Ok(LogRoom::Own(PathBuf::new())),
             made,
         })?;
