@@ -35,7 +35,7 @@ fn failure(service: Service, to: &str) -> ConnectFailure {
         subscriber: 0,
         address,
     }];
-    let notices = Notices::new(&wiring);
+    let notices = Notices::new(&wiring).unwrap();
     let node = publisher(&fabric(), &wiring, &settings, 0, targets, &notices).unwrap();
     let mut end = End::new(node, 72);
     let begun = Instant::now();
@@ -102,7 +102,7 @@ fn listening(service: Service) -> Settings {
 /// A request comes to a subscriber before that of its publisher, and its sender has gone when it is looked for.
 fn passed_over() {
     let (wiring, settings) = (wiring(Scenario::StraightRun, 1, 1), listening(Service::Rc));
-    let (fabric, notices) = (fabric(), Notices::new(&wiring));
+    let (fabric, notices) = (fabric(), Notices::new(&wiring).unwrap());
     let (node, address) = subscriber(&fabric, &wiring, &settings, 0, &notices).unwrap();
     let mut subscriber = End::new(node, 136);
     let channel = EventChannel::create().unwrap();
@@ -132,7 +132,7 @@ fn passed_over() {
 fn later(service: Service) {
     let wiring = wiring(Scenario::StraightRun, 1, 1);
     let settings = listening(service);
-    let (fabric, notices) = (fabric(), Notices::new(&wiring));
+    let (fabric, notices) = (fabric(), Notices::new(&wiring).unwrap());
     let targets = vec![SubscriberAddress {
         subscriber: 0,
         address: "10.77.0.2:1".parse().unwrap(),
@@ -198,8 +198,11 @@ fn subscribers_connect_where_publishers_cannot() {
 
     // It is the default where it is possible.
     let out = machine.out("default");
-    one_way("--service rc,uc", &out).expect(0).warns(text);
-    for row in &Table::read(&out.join("summary.csv")).rows {
+    let both = one_way("--service rc,uc --ends threads,processes", &out);
+    both.expect(0).warns(text);
+    let rows = Table::read(&out.join("summary.csv")).rows;
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
         assert_eq!(
             (row.count("connections_fallen_back"), row.count("errors")),
             (1, 1)

@@ -164,7 +164,7 @@ pub(crate) struct NodeArguments {
     pub receive_threshold: Option<u32>,
 
     /// Handle a publisher of infiniband that cannot connect: listen (its subscriber connects to it), fatal (the run
-    /// ends) [default: listen; with --service ud or --ends processes fatal]
+    /// ends) [default: listen; with --service ud fatal]
     #[arg(long, value_name = "WAY", value_parser = one::<Fallback>, help_heading = "Nodes")]
     pub fallback: Option<Fallback>,
 

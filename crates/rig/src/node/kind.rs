@@ -111,8 +111,8 @@ pub struct MakerInputs<'a> {
     pub settings: &'a Settings,
     /// A name that no other run has.
     pub name: &'a str,
-    /// The memory of `shmem`.
-    pub rings: Option<&'a SharedMemory>,
+    /// What [`NodeType::shared_memory`] has made.
+    pub memory: Option<&'a SharedMemory>,
     /// The ports of `infiniband`.
     #[cfg(feature = "rdma")]
     pub fabric: Option<&'a super::infiniband::Fabric>,
@@ -148,6 +148,30 @@ impl NodeType {
         "grpc",
     ];
 
+    /// Memory that all ends share, where it takes some.
+    ///
+    /// # Errors
+    /// When it cannot be allocated.
+    pub fn shared_memory(
+        self,
+        wiring: &Wiring,
+        settings: &Settings,
+        in_processes: bool,
+    ) -> Result<Option<SharedMemory>, NodeError> {
+        Ok(match self {
+            NodeType::Shmem => Some(rings::memory(wiring, settings)?),
+            #[cfg(feature = "rdma")]
+            NodeType::InfiniBand if in_processes => {
+                Some(super::infiniband::Notices::shared(wiring)?)
+            }
+            _ => {
+                #[cfg(not(feature = "rdma"))]
+                let _ = in_processes;
+                None
+            }
+        })
+    }
+
     /// Hands the node-type to `user` as its own type.
     ///
     /// # Errors
@@ -160,15 +184,15 @@ impl NodeType {
         match self {
             NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),
             NodeType::Shmem => {
-                let memory = by.rings.expect("it was made before");
+                let memory = by.memory.expect("it was made before");
                 user.with(&rings::shmem(wiring, settings, memory))
             }
             #[cfg(feature = "rdma")]
             NodeType::InfiniBand => {
                 let fabric = by.fabric.expect("the ports were chosen before");
                 user.with(&super::infiniband::InfiniBand::new(
-                    fabric, wiring, settings,
-                ))
+                    fabric, wiring, settings, by.memory,
+                )?)
             }
             #[cfg(not(feature = "rdma"))]
             NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
@@ -372,18 +396,12 @@ impl NodeType {
     }
 
     /// Why its ends cannot be processes, if so.
-    pub fn refusal_of_processes(self, settings: &Settings) -> Option<String> {
-        let listens = settings.verbs.fallback == Fallback::Listen;
-        let why = match self {
-            NodeType::Loopback => {
-                "with --type loopback: its rings lie in the memory of one process: use --type shmem"
-            }
-            NodeType::InfiniBand if listens => {
-                "with --fallback listen: ends exchange the addresses where they listen in the memory of one process"
-            }
-            _ => return None,
-        };
-        Some(format!("--ends processes is impossible {why}"))
+    pub fn refusal_of_processes(self) -> Option<String> {
+        (self == NodeType::Loopback).then(|| {
+            "--ends processes is impossible with --type loopback: its rings lie in the memory of one process: use \
+             --type shmem"
+                .to_owned()
+        })
     }
 
     /// Why its ends cannot be on two hosts, if so.

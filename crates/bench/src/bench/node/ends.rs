@@ -52,8 +52,8 @@ pub(super) struct Common {
 pub(super) struct Setup<'a> {
     pub(super) common: &'a Common,
     pub(super) shared: &'a Arc<SharedState>,
-    /// The memory of shmem.
-    pub(super) rings: Option<&'a SharedMemory>,
+    /// What the node-type has all ends share.
+    pub(super) type_memory: Option<&'a SharedMemory>,
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
     /// Threads that sleep in the kernel.
@@ -84,7 +84,7 @@ impl Setup<'_> {
             wiring: &point.wiring,
             settings,
             name: &self.common.name,
-            rings: self.rings,
+            memory: self.type_memory,
             #[cfg(feature = "rdma")]
             fabric: self.fabric,
         };

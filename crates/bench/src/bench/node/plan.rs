@@ -92,7 +92,7 @@ impl Plan {
         let refusal = (point.node_type).refusal(&point.wiring, &settings);
         let of_processes = || match point.ends {
             RunsAs::Threads => None,
-            RunsAs::Processes => point.node_type.refusal_of_processes(&settings),
+            RunsAs::Processes => point.node_type.refusal_of_processes(),
         };
         let of_hosts = || {
             config.peer.as_ref()?;

@@ -69,9 +69,9 @@ impl Point {
 impl Point {
     /// What publishers of infiniband do that cannot connect, where nothing else was asked for.
     fn usual_fallback(&self) -> Fallback {
-        match (self.service, self.ends) {
-            (Some(Service::Ud), _) | (_, RunsAs::Processes) => Fallback::Fatal,
-            (_, RunsAs::Threads) => Fallback::Listen,
+        match self.service {
+            Some(Service::Ud) => Fallback::Fatal,
+            _ => Fallback::Listen,
         }
     }
 }

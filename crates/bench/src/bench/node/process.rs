@@ -135,7 +135,7 @@ struct EndRequest {
     subscribers: Vec<Value>,
     shared: InheritedMemory,
     log: InheritedLog,
-    rings: Option<InheritedMemory>,
+    type_memory: Option<InheritedMemory>,
 }
 
 /// What it is told then: all ends are made. How long it waits for the others counts from here on.
@@ -227,9 +227,9 @@ impl Processes {
                     subscribers: subscribers.clone(),
                     shared: shared.inherited(),
                     log: log.inherited(),
-                    rings: setup.rings.map(SharedMemory::inherited),
+                    type_memory: setup.type_memory.map(SharedMemory::inherited),
                 };
-                let memory = [shared].into_iter().chain(setup.rings);
+                let memory = [shared].into_iter().chain(setup.type_memory);
                 let files: Vec<_> = memory.map(AsFd::as_fd).chain(log.files()).collect();
                 let what = format!("the process of {} {number}", role(side));
                 let mut child = ChildProcess::start(this_program(), KIND, what, &files)?;
@@ -394,7 +394,7 @@ impl ClockUser for EndProcess<'_> {
         needs_of_an_end(ask).require("its process")?;
         let shared = SharedState::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
         let shared = Arc::new(shared);
-        let rings = ask.rings.map(SharedMemory::of_parent).transpose()?;
+        let type_memory = ask.type_memory.map(SharedMemory::of_parent).transpose()?;
         #[cfg(feature = "rdma")]
         let fabric = (point.node_type == crate::node::NodeType::InfiniBand)
             .then(|| super::verbs::choose(&ask.common.config))
@@ -404,7 +404,7 @@ impl ClockUser for EndProcess<'_> {
         let setup = Setup {
             common: &ask.common,
             shared: &shared,
-            rings: rings.as_ref(),
+            type_memory: type_memory.as_ref(),
             #[cfg(feature = "rdma")]
             fabric: fabric.as_ref(),
             wakeable: &Wakeable::new()?,

@@ -22,7 +22,7 @@ use super::shared::SharedState;
 use super::task::LogRoom;
 use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
 use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
-use crate::node::{NodeError, NodeType, Side, rings};
+use crate::node::{NodeError, NodeType, Side};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
@@ -123,10 +123,10 @@ impl ClockUser for NodeRun<'_> {
         let (point, config, folder) = (self.point, self.config, self.folder);
         let memory = SharedState::memory(&point.wiring)?;
         let shared = Arc::new(SharedState::new(point.wiring, &memory)?);
-        let rings = match point.node_type {
-            NodeType::Shmem => Some(rings::memory(&point.wiring, &point.settings(config))?),
-            _ => None,
-        };
+        let in_processes = point.ends == RunsAs::Processes;
+        let settings = point.settings(config);
+        let type_memory =
+            (point.node_type).shared_memory(&point.wiring, &settings, in_processes)?;
         let mut broker = RunBroker::start(point, config)?;
         let common = Common {
             point: *point,
@@ -150,7 +150,7 @@ impl ClockUser for NodeRun<'_> {
         let setup = Setup {
             common: &common,
             shared: &shared,
-            rings: rings.as_ref(),
+            type_memory: type_memory.as_ref(),
             #[cfg(feature = "rdma")]
             fabric: self.machine.fabric.as_ref(),
             wakeable: &self.machine.wakeable,

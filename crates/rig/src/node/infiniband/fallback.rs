@@ -1,9 +1,9 @@
 //! Which of the connection manager's errors keeps an end from connecting, and how its peer learns where it listens
 //! instead.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::buffer::{AtomicWords, BufferError, HugePagePolicy, SharedMemory};
 use crate::node::Wiring;
 use crate::node::fallback::{ConnectFailure, Fallback};
 use crate::rdma::cm::{CmError, EventKind};
@@ -62,39 +62,71 @@ pub(super) fn passes_over(error: &CmError, fallback: Fallback) -> bool {
 }
 
 /// Where publishers listen that could not connect to their subscribers: the port number, which with the address of the
-/// publishers' port is all that a subscriber needs. Each has a place for each pair.
+/// publishers' port is all that a subscriber needs. Each has a place for each pair, in the memory of this process or in
+/// memory that the processes of all ends share.
 #[derive(Debug, Clone)]
 pub struct Notices {
     subscribers: usize,
     /// 0: nothing was reported.
-    ports: Arc<[AtomicU16]>,
+    ports: AtomicWords,
 }
 
 impl Notices {
-    /// Of all pairs.
-    pub fn new(wiring: &Wiring) -> Self {
-        let subscribers = wiring.subscribers as usize;
-        let pairs = wiring.publishers as usize * subscribers;
+    /// Between threads.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new(wiring: &Wiring) -> Result<Self, BufferError> {
+        Ok(Self::over(
+            wiring,
+            AtomicWords::new(pairs(wiring), HugePagePolicy::Off)?,
+        ))
+    }
+
+    /// Between processes, in this memory, which [`shared`](Self::shared) has made.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub fn in_shared(memory: &SharedMemory, wiring: &Wiring) -> Result<Self, BufferError> {
+        Ok(Self::over(
+            wiring,
+            AtomicWords::in_shared(memory, pairs(wiring))?,
+        ))
+    }
+
+    /// Memory for processes.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn shared(wiring: &Wiring) -> Result<SharedMemory, BufferError> {
+        AtomicWords::shared(pairs(wiring), HugePagePolicy::Off)
+    }
+
+    fn over(wiring: &Wiring, ports: AtomicWords) -> Self {
         Notices {
-            subscribers,
-            ports: (0..pairs).map(|_| AtomicU16::new(0)).collect(),
+            subscribers: wiring.subscribers as usize,
+            ports,
         }
     }
 
-    fn place(&self, publisher: u32, subscriber: u32) -> &AtomicU16 {
+    fn place(&self, publisher: u32, subscriber: u32) -> &AtomicU64 {
         &self.ports[publisher as usize * self.subscribers + subscriber as usize]
     }
 
     /// A publisher has a subscriber connect to this port.
     pub(super) fn post(&self, publisher: u32, subscriber: u32, port: u16) {
-        (self.place(publisher, subscriber)).store(port, Ordering::Release);
+        (self.place(publisher, subscriber)).store(port.into(), Ordering::Release);
     }
 
     /// The notice of a publisher to a subscriber, once.
     pub(super) fn take(&self, publisher: u32, subscriber: u32) -> Option<u16> {
         let port = self.place(publisher, subscriber).swap(0, Ordering::Acquire);
-        (port > 0).then_some(port)
+        u16::try_from(port).ok().filter(|port| *port > 0)
     }
+}
+
+fn pairs(wiring: &Wiring) -> usize {
+    wiring.publishers as usize * wiring.subscribers as usize
 }
 
 #[cfg(test)]
@@ -180,12 +212,17 @@ mod tests {
 
     #[test]
     fn what_a_publisher_tells_comes_to_its_subscriber_once() {
-        let notices = Notices::new(&Wiring::new(Scenario::FanOut, 2, 3));
-        notices.post(1, 2, 4711);
-        notices.post(0, 1, 7);
-        assert_eq!(notices.take(1, 1), None);
-        assert_eq!(notices.take(1, 2), Some(4711));
-        assert_eq!(notices.take(1, 2), None);
-        assert_eq!(notices.take(0, 1), Some(7));
+        let wiring = Wiring::new(Scenario::FanOut, 2, 3);
+        let memory = Notices::shared(&wiring).unwrap();
+        let process = || Notices::in_shared(&memory, &wiring).unwrap();
+        let threads = Notices::new(&wiring).unwrap();
+        for (publishers, subscribers) in [(threads.clone(), threads), (process(), process())] {
+            publishers.post(1, 2, 4711);
+            publishers.post(0, 1, 7);
+            assert_eq!(subscribers.take(1, 1), None);
+            assert_eq!(subscribers.take(1, 2), Some(4711));
+            assert_eq!(subscribers.take(1, 2), None);
+            assert_eq!(subscribers.take(0, 1), Some(7));
+        }
     }
 }

@@ -51,6 +51,7 @@ use self::manager::Manager;
 use super::settings::Poll;
 use super::wiring::Distribution;
 use super::{Maker, NodeError, Settings, Wiring};
+use crate::buffer::SharedMemory;
 use crate::rdma::cm::{EventChannel, PassiveEndpoint};
 use crate::rdma::verbs::Capabilities;
 
@@ -64,14 +65,26 @@ pub struct InfiniBand<'a> {
 }
 
 impl<'a> InfiniBand<'a> {
-    /// Between these ports.
-    pub fn new(fabric: &'a Fabric, wiring: &'a Wiring, settings: &'a Settings) -> Self {
-        InfiniBand {
+    /// Between these ports. `memory`: of all processes, where ends are processes (see [`Notices::shared`]).
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn new(
+        fabric: &'a Fabric,
+        wiring: &'a Wiring,
+        settings: &'a Settings,
+        memory: Option<&SharedMemory>,
+    ) -> Result<Self, NodeError> {
+        let notices = match memory {
+            Some(memory) => Notices::in_shared(memory, wiring)?,
+            None => Notices::new(wiring)?,
+        };
+        Ok(InfiniBand {
             fabric,
             wiring,
             settings,
-            notices: Notices::new(wiring),
-        }
+            notices,
+        })
     }
 }
 

@@ -269,7 +269,7 @@ impl ClockUser for ServedRun<'_> {
         let setup = Setup {
             common: &common,
             shared: &shared,
-            rings: None,
+            type_memory: None,
             #[cfg(feature = "rdma")]
             fabric: None,
             wakeable: &wakeable,
