@@ -133,7 +133,7 @@ fn each_sample_is_within_its_bounds_in_all_scenarios() {
         .has(&["half rt p50", "p50 at most", "udp"]);
     let plot = hcabench(
         folder,
-        "plot percentiles run --metric half-round-trip --out half.svg",
+        "plot percentiles run --metric half-round-trip --only scenario=fan-in --out half.svg",
     );
     plot.ends(0);
     hcabench(folder, "report run --out run.html").ends(0);
@@ -149,6 +149,8 @@ fn what_two_hosts_cannot_measure_is_refused_before_the_other_one_is_reached() {
     for (words, said) in [
         ("--type shmem", ["--type shmem", "memory of one host"]),
         ("--type unix", ["--type unix", "--peer"]),
+        #[cfg(feature = "mqtt")]
+        ("--type mqtt", ["--broker HOST:PORT", "--peer"]),
         ("--type multicast", ["--type multicast", "--peer"]),
         ("--type infiniband", ["--type infiniband", "--peer"]),
         ("--ends processes", ["--ends processes", "--peer"]),
@@ -210,11 +212,47 @@ fn node_types_that_cannot_cross_hosts_are_left_out_with_the_reason() {
     serving.running.wait(LIMIT).expect(0);
 }
 
+#[cfg(feature = "zeromq")]
+#[test]
+fn subscribers_of_zeromq_listen_at_the_port_that_is_named() {
+    let folder = &*temporary("");
+    let serving = Serving::start(folder, "--once");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let more = format!(
+        "--type zeromq --zeromq-port {port} --rate 200 --count 20 --warmup 0 --after-miss catch-up"
+    );
+    ends(folder, &serving.options(&more), 0);
+    let row = rows(&folder.join("run/summary.csv")).remove(0);
+    assert_eq!(number(&row, "messages_received"), 20, "{row:?}");
+    serving.running.wait(LIMIT).expect(0);
+}
+
+#[cfg(feature = "zeromq")]
+#[test]
+fn what_the_other_host_does_not_have_is_left_out() {
+    let served = &*temporary("");
+    fs::write(served.join("libzmq.so.5"), "").unwrap();
+    let serve = hcabench(served, "serve --bind 127.0.0.1:0 --once");
+    let running = serve.env("LD_LIBRARY_PATH", served).start();
+    let address = running.line_with("serving at ");
+    let serving = Serving { running, address };
+    let folder = &*temporary("");
+    let more = "--type udp,zeromq --rate 200 --count 20 --warmup 0";
+    ends(folder, &serving.options(more), 0);
+    assert_eq!(rows(&folder.join("run/summary.csv")).len(), 1);
+    let left_out = rows(&folder.join("run/left_out.csv"));
+    assert_eq!(left_out[0]["type"], "zeromq");
+    left_out[0]["reason"].has(&["--type zeromq", "--peer", "install"]);
+    serving.running.wait(LIMIT).expect(0);
+}
+
 #[cfg(all(feature = "mqtt", feature = "nats", feature = "redis"))]
 #[test]
 fn each_sample_by_way_of_a_broker_that_both_hosts_reach_is_within_its_bounds() {
     use hcabench::node::broker::{Broker, MOSQUITTO, NATS_SERVER, REDIS_SERVER};
-    const STEPS: u64 = 40;
+    const STEPS: u64 = 200;
     let _alone = common::alone();
     let served = &*temporary("");
     let serving = Serving::start(served, "");
@@ -228,7 +266,7 @@ fn each_sample_by_way_of_a_broker_that_both_hosts_reach_is_within_its_bounds() {
         let broker = Broker::spawn(program, || true).unwrap();
         let more = format!(
             "--type {node_type} --broker {} --broker-process {} --publishers 2 --subscribers 2 --rate 200 --count \
-             {STEPS} --warmup 100ms --samples",
+             {STEPS} --warmup 100ms --samples --after-miss catch-up",
             broker.address(),
             broker.id()
         );

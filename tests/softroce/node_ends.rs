@@ -107,7 +107,9 @@ pub(crate) struct Ends {
 
 /// Subscribers have posted all that they post before they look for samples.
 pub(crate) fn started(wiring: &Wiring, settings: &Settings) -> Ends {
-    let ends = node::Ends::of(&InfiniBand::new(&fabric(), wiring, settings), wiring).unwrap();
+    let fabric = fabric();
+    let maker = InfiniBand::new(&fabric, wiring, settings, None).unwrap();
+    let ends = node::Ends::of(&maker, wiring).unwrap();
     let (sends, receives) = (settings.send_queue, settings.receive_queue);
     let publisher = |node| End::new(node, sends as usize + 8);
     let subscriber = |node| End::new(node, receives as usize + 8);

@@ -178,7 +178,10 @@ fn begin(
     }
     let document = document(identity, arguments, conductor, earlier);
     if let Some(over_time) = &place.over_time {
-        over_time.check_cluster(&document.nodes, &known.tiers)?;
+        // Others have names of their ranks only.
+        let came = document.there.iter();
+        let came = came.filter_map(|it| document.nodes.get(it.rank as usize).cloned());
+        over_time.check_cluster(&came.collect::<Vec<_>>(), &known.tiers)?;
     }
     let folder = place.open(arguments)?;
     FabricRun::begin(folder, identity, arguments, document, (known, earlier))

@@ -48,7 +48,7 @@ const LABEL: &str = "label";
 const PROGRAM: &str = "hcabench";
 
 /// What identifies a host or its ports: where runs of several hosts are put together, it differs all the time.
-const IDENTITIES: [&str; 23] = [
+const IDENTITIES: [&str; 24] = [
     "machine.hostname",
     "obtained.devices.*.port",
     "obtained.devices.*.address",
@@ -63,6 +63,7 @@ const IDENTITIES: [&str; 23] = [
     "obtained.devices.*.device.ports.addresses",
     "obtained.devices.*.device.ports.networks",
     "obtained.hosts.*.name",
+    "obtained.hosts.*.host",
     "obtained.hosts.*.boot_id",
     "obtained.path.*.gid.gid",
     "obtained.path.*.gid.interface",
@@ -205,7 +206,9 @@ fn place_of(what: &str) -> (String, Option<&'static str>) {
         let is_in = |part| what.starts_with(&format!("obtained.{part}.{end}."));
         parts.into_iter().any(is_in)
     };
-    let end = ["sender", "receiver"].into_iter().find(of_end);
+    let end = ["sender", "receiver", "publishers", "subscribers"]
+        .into_iter()
+        .find(of_end);
     match end {
         Some(end) => (what.replacen(end, "*", 1), Some(end)),
         None => (what.to_owned(), None),

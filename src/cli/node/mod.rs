@@ -199,7 +199,8 @@ pub(crate) struct NodeArguments {
           value_parser = |text: &str| number::<u32>(text, 1..=u64::from(u32::MAX >> 1)), help_heading = "Nodes")]
     pub broker_process: Option<u32>,
 
-    /// Listen at this TCP port and the next ones with zeromq, one for each subscriber [default: free ports]
+    /// Listen at this TCP port and the next ones with zeromq, where other programs can connect: one for each
+    /// publisher in fan-out and round-robin, else for each subscriber [default: free ports]
     #[arg(long, value_name = "PORT",
           value_parser = |text: &str| number::<u16>(text, 1..=65_535), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,

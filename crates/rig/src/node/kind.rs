@@ -390,9 +390,18 @@ impl NodeType {
             #[cfg(feature = "redis")]
             NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => (super::zeromq::load().err())
+            NodeType::Zeromq => (self.refusal_of_library())
                 .or_else(|| loopback_interface::refusal("--type zeromq")),
         })
+    }
+
+    /// Why a library that it loads is not there, if so.
+    pub fn refusal_of_library(self) -> Option<String> {
+        match self {
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => super::zeromq::load().err(),
+            _ => None,
+        }
     }
 
     /// Why its ends cannot be processes, if so.

@@ -117,7 +117,8 @@ pub struct Settings {
     pub redis_kind: RedisKind,
     /// Of the node-types that take one: the broker.
     pub broker: Option<BrokerAddress>,
-    /// Of the node-type zeromq: the port of the first subscriber; each further one gets the next. Without
+    /// Of the node-type zeromq: the port of the first publisher in fan-out and round-robin, else of the first subscriber;
+    /// each further one gets the next. Without
     /// it they are free ones.
     pub zeromq_port: Option<u16>,
     /// What concerns `tcp`, `unix` and `multicast` alone.

@@ -272,7 +272,9 @@ impl NodeBenchmark {
             Some(far) => {
                 findings.extend(far.findings.iter().cloned());
                 findings.push(Finding::of(&kinds::HALF_ROUND_TRIP));
-                bounds::figures(point, found, far, proved.as_ref())
+                let (mut figures, histograms) = bounds::figures(point, found, far, proved.as_ref());
+                rows::add_broker(&mut figures, run.broker.as_ref());
+                (figures, histograms)
             }
         };
         let row = RowOutcome {
@@ -382,6 +384,13 @@ impl Benchmark for NodeBenchmark {
         };
         #[cfg(not(feature = "rdma"))]
         let [facts, devices]: [Option<serde_json::Value>; 2] = [None, None];
+        if let Some(remote) = &machine.remote {
+            let mut remote = remote.borrow_mut();
+            let address = remote.address()?;
+            self.plan.without(&self.config, |point| {
+                remote.refusal(point, address, &self.config.broker)
+            });
+        }
         self.check_points()?;
         for point in &self.plan.points {
             machine.placement(point)?;

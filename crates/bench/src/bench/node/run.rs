@@ -22,7 +22,7 @@ use super::shared::SharedState;
 use super::task::LogRoom;
 use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
 use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
-use crate::node::{NodeError, NodeType, Side};
+use crate::node::{NodeError, Side};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
@@ -93,6 +93,9 @@ impl NodeMachine {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
         process::needs(point, config).require("its ends")?;
+        if self.remote.is_some() {
+            point.node_type.needs(2, 2).require("its probes")?;
+        }
         let placement = self.placement(point)?;
         // The rest of the process stays off the CPUs of the ends, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
@@ -142,7 +145,7 @@ impl ClockUser for NodeRun<'_> {
         };
         // Dropped last, when all ends have gone.
         #[cfg(feature = "iceoryx2")]
-        let _files = (point.node_type == NodeType::Iceoryx2)
+        let _files = (point.node_type == crate::node::NodeType::Iceoryx2)
             .then(|| crate::node::iceoryx2::RunFiles::new(&common.name))
             .transpose()?;
         let epoch = common.epoch;

@@ -1,7 +1,7 @@
 //! The node benchmark between two hosts, each with a separate clock.
 
 use super::between::{BOUNDS, OF_CLOCKS, OF_PEER, P99_HIGH, PROBES_FILE, excess, half, message};
-use super::node::{self, ARRIVALS, COUNTS, IN, LOST_FILE, RATES, RECEIVED, sample};
+use super::node::{self, ARRIVALS, BROKER, COUNTS, IN, LOST_FILE, RATES, RECEIVED, sample};
 use super::{Better, Column, ROUND, SampleFile, Schema, join};
 
 /// [`node::sample::RECEIVED`] by the clock of the other host.
@@ -33,8 +33,8 @@ pub const OUT: SampleFile = SampleFile {
 };
 
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 16 + 13 + 23 + 5] =
-    join(&[&half::ALL, &BOUNDS, &excess::ALL, &COUNTS, &RATES]);
+pub const FIGURES: [Column; 13 + 16 + 13 + 23 + 5 + 4] =
+    join(&[&half::ALL, &BOUNDS, &excess::ALL, &COUNTS, &RATES, &BROKER]);
 
 /// The settings of a run.
 pub const RUN: [Column; node::RUN.len() + 2] = join(&[&node::RUN, &OF_PEER]);

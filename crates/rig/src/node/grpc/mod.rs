@@ -1,13 +1,13 @@
 //! gRPC by tonic: a call that streams samples, from each publisher to each of its subscribers.
 //!
-//! A subscriber is a server on the loopback, or on another host, a publisher a client with a separate connection to each of its
-//! subscribers, among which it distributes its samples itself. A message is a sample without an encoding by protobuf.
-//! A call carries the name of the run as metadata, and a server refuses others.
+//! A subscriber is a server on the loopback, or on another host, a publisher a client with a separate connection to
+//! each of its subscribers, among which it distributes its samples itself. A message is a sample without an encoding by
+//! protobuf. A call carries the name of the run as metadata, and a server refuses others.
 //!
-//! Inside the latency of a sample: a channel to the thread of the client, which drives HTTP/2; TCP over the loopback
-//! or the network with `TCP_NODELAY`; HTTP/2 of the server, which the subscriber's thread drives itself, and the channel behind it.
-//! The thread of the client has no separate CPU: it runs where the rest of the process does. Memory is allocated for
-//! each sample at both ends.
+//! Inside the latency of a sample: a channel to the thread of the client, which drives HTTP/2; TCP over the loopback or
+//! the network with `TCP_NODELAY`; HTTP/2 of the server, which the subscriber's thread drives itself, and the channel
+//! behind it. The thread of the client has no separate CPU: it runs where the rest of the process does. Memory is
+//! allocated for each sample at both ends.
 //!
 //! The channel of a connection holds as many samples as the setting of the send queue, that of a subscriber as many as
 //! that of the receive queue, beside the windows of HTTP/2 and the buffers of the kernel. A sample that finds no room

@@ -24,7 +24,7 @@ use crate::node::runtime::NodeRuntime;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Slot, fill};
 
-const ADVICE: &str = "check that the loopback is up (ip link)";
+const ADVICE: &str = "check that its interface is up (ip address)";
 
 /// The end that receives.
 #[derive(Debug)]

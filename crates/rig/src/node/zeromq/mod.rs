@@ -1,5 +1,6 @@
 //! ZeroMQ over TCP of the loopback, or between two hosts: a socket for each end, in a separate context. Each subscriber
-//! binds, and its publishers connect to it.
+//! binds, and its publishers connect to it. A publisher of fan-out or round-robin binds as well where a port is named:
+//! programs of others can connect there.
 //!
 //! | scenario | sockets |
 //! | --- | --- |
@@ -8,8 +9,9 @@
 //! | round-robin | PUSH and PULL |
 //!
 //! Inside the latency of a sample: `zmq_send`, which copies it, the I/O threads of the library at both ends, TCP over
-//! the loopback or the network, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the process does. The
-//! library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
+//! the loopback or the network, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the
+//! process does. The library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It
+//! distributes samples.
 //!
 //! Each socket holds as many messages for each peer as the settings of the queues (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
 //! what the kernel's buffers hold. Beyond that, PUB drops samples without a word; PAIR and PUSH refuse them.
@@ -26,7 +28,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, fill};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -54,8 +56,8 @@ fn kinds(scenario: Scenario) -> (c_int, c_int) {
 }
 
 /// Threads and files that sockets take: libzmq ends the process where it gets none. A context has two threads with an
-/// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets. Some
-/// files are open for a moment while it is made.
+/// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets.
+/// Some files are open for a moment while it is made.
 pub(super) fn needs(ends: u64, connections: u64) -> (u64, u64) {
     (2 * ends, 8 * ends + 2 * connections + 4)
 }
@@ -74,14 +76,26 @@ impl Zeromq<'_> {
         Socket::new(kind, self.settings.send_queue, self.settings.receive_queue)
     }
 
-    /// The port of a subscriber, if it does not get a free one.
-    fn port(&self, number: u32) -> Result<Option<u16>, NodeError> {
-        let Some(first) = self.settings.zeromq_port else {
+    /// Whose port others are to know: theirs who have several peers.
+    fn named_side(&self) -> Side {
+        match self.wiring.scenario {
+            Scenario::StraightRun | Scenario::FanIn => Side::Subscribers,
+            Scenario::FanOut | Scenario::RoundRobin => Side::Publishers,
+        }
+    }
+
+    /// The port that is named for an end, if one is.
+    fn port(&self, side: Side, number: u32) -> Result<Option<u16>, NodeError> {
+        let first = self.settings.zeromq_port;
+        let Some(first) = first.filter(|_| side == self.named_side()) else {
             return Ok(None);
         };
         let port = u16::try_from(u32::from(first) + number);
         port.map(Some).map_err(|_| {
-            let count = self.wiring.subscribers;
+            let count = match side {
+                Side::Publishers => self.wiring.publishers,
+                Side::Subscribers => self.wiring.subscribers,
+            };
             NodeError::Setting(format!(
                 "--zeromq-port {first}: {count} ends bind to one port each from there, and 65535 is the last: name a \
                  lower one"
@@ -102,6 +116,9 @@ impl Maker for Zeromq<'_> {
     ) -> Result<ZeromqPublisher, NodeError> {
         let (kind, _) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
+        if let Some(port) = self.port(Side::Publishers, number)? {
+            socket.bind(self.settings.address, Some(port))?;
+        }
         for subscriber in self.wiring.subscribers_of(number) {
             socket.connect(addresses[subscriber as usize])?;
         }
@@ -111,7 +128,7 @@ impl Maker for Zeromq<'_> {
     fn subscriber(&self, number: u32) -> Result<(ZeromqSubscriber, SocketAddr), NodeError> {
         let (_, kind) = kinds(self.wiring.scenario);
         let socket = self.socket(kind)?;
-        let address = socket.bind(self.settings.address, self.port(number)?)?;
+        let address = socket.bind(self.settings.address, self.port(Side::Subscribers, number)?)?;
         let poll = self.settings.poll;
         Ok((ZeromqSubscriber { socket, poll }, address))
     }

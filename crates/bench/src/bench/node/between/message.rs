@@ -75,8 +75,9 @@ pub(super) struct RunOver {
 pub(super) enum NodeMessage {
     /// What keeps this end from going on.
     Failed(Failure),
-    /// The host that serves, and whether processes of other hosts can connect to it without a secret.
-    Welcome(HostName, bool),
+    /// The host that serves, whether processes of other hosts can connect to it without a secret, and the names of the
+    /// node-types that it has.
+    Welcome(HostName, bool, Vec<String>),
     /// Prepare this clock, and look whether there is a CPU for a point of the run.
     Prepare(ClockKind, Box<Point>),
     Prepared,

@@ -20,6 +20,8 @@ use crate::time::{Clock, Nanos};
 const PHASE: Duration = Duration::from_secs(5);
 /// How long an answer is waited for: node-types may lose it.
 const UNANSWERED: Duration = Duration::from_millis(200);
+/// How often ends are kept connected: brokers ask every minute or two.
+const KEEP: Duration = Duration::from_secs(1);
 /// Slots of an end.
 const SLOTS: usize = 16;
 
@@ -48,6 +50,9 @@ pub(super) trait ProbeSender {
     /// Connects while `go_on` returns true.
     fn connect(&mut self, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError>;
 
+    /// Does what its library does only while it is called, as to answer a broker that asks whether it is there.
+    fn keep(&mut self) -> Result<(), NodeError>;
+
     /// Sends a probe, and returns its stamp; none if the node did not take it.
     fn send(&mut self, number: u32) -> Result<Option<Nanos>, NodeError>;
 }
@@ -69,6 +74,8 @@ pub(super) struct ProbeEnds {
     pub(super) sends: Box<dyn ProbeSender>,
     pub(super) receives: Box<dyn ProbeReceiver>,
     pub(super) are_connected: bool,
+    /// When they were kept connected last.
+    kept: Instant,
 }
 
 /// What the ends of the probes have in common, which go this `way`.
@@ -76,6 +83,8 @@ pub(super) fn of_probes(common: &Common, way: &str) -> Common {
     let mut probes = common.clone();
     probes.point.wiring = Wiring::new(Scenario::StraightRun, 1, 1);
     probes.config.vectorize = 1;
+    // Those of the samples have it.
+    probes.config.zeromq_port = None;
     probes.name = format!("{}-{way}", common.name);
     probes
 }
@@ -141,6 +150,10 @@ impl<C: Clock, N: Node> ProbeSender for ProbeEnd<C, N> {
         self.node.start(&mut self.pool, go_on)
     }
 
+    fn keep(&mut self) -> Result<(), NodeError> {
+        self.node.flush()
+    }
+
     fn send(&mut self, number: u32) -> Result<Option<Nanos>, NodeError> {
         let Some(slot) = self.pool.take() else {
             return Ok(None);
@@ -186,7 +199,18 @@ impl ProbeEnds {
             sends,
             receives,
             are_connected: false,
+            kept: Instant::now(),
         }
+    }
+
+    /// Keeps both connected between two phases, in which their samples are measured: called again and again.
+    pub(super) fn keep(&mut self) -> Result<(), NodeError> {
+        if self.are_connected && self.kept.elapsed() >= KEEP {
+            self.kept = Instant::now();
+            self.sends.keep()?;
+            self.receives.receive(&mut || false)?;
+        }
+        Ok(())
     }
 
     /// Connects both, if they are not: that which sends at the host that asks, that which receives at the one that

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::message::{HostName, NodeMessage, Order, PreparedPoint, RunOver};
 use super::probing::{MakeReceiver, MakeSender, ProbeEnds, by_number, of_probes};
-use crate::bench::node::config::Config;
+use crate::bench::node::config::{BrokerChoice, Config};
 use crate::bench::node::ends::Setup;
 use crate::bench::node::error::RunError;
 use crate::bench::node::log::{Log, LogWriter};
@@ -29,7 +29,7 @@ use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::on_cpu;
 use crate::launch::wire::{Wire, WireError};
-use crate::node::{NodeError, NodeType};
+use crate::node::NodeType;
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
@@ -49,6 +49,8 @@ pub(in crate::bench::node) struct Remote {
     asked: PeerConfig,
     pub(in crate::bench::node) here: HostName,
     pub(in crate::bench::node) there: HostName,
+    /// The names of the node-types that it has.
+    types: Vec<String>,
     /// None where a point has failed: the next one connects again.
     wire: Option<Wire>,
 }
@@ -61,12 +63,47 @@ impl Remote {
     pub(in crate::bench::node) fn connect(asked: &PeerConfig) -> Result<Self, RunError> {
         let (host, boot_id) = machine_name();
         let here = HostName { host, boot_id };
-        let (wire, there) = greet(asked, &here)?;
+        let (wire, there, types) = greet(asked, &here)?;
         Ok(Remote {
             asked: asked.clone(),
             here,
             there,
+            types,
             wire: Some(wire),
+        })
+    }
+
+    /// Why a point cannot be measured with this host at that address of this one, if so.
+    pub(in crate::bench::node) fn refusal(
+        &self,
+        point: &Point,
+        address: IpAddr,
+        broker: &BrokerChoice,
+    ) -> Option<String> {
+        let (node_type, peer) = (point.node_type, &self.asked.peer);
+        let name = node_type.name();
+        if !self.types.iter().any(|it| it == name) {
+            return Some(format!(
+                "--type {name} is impossible with --peer {peer}: the hcabench there is built without it, or does not \
+                 find its library: install a package (.deb, .rpm or .whl) with what it recommends there"
+            ));
+        }
+        if node_type.is_of_ipv4() && address.is_ipv6() {
+            return Some(format!(
+                "--type {name} is impossible with --peer {peer}: it takes addresses of IPv4: name one of that host"
+            ));
+        }
+        let BrokerChoice::At(broker) = broker else {
+            return None;
+        };
+        let is_of_each = node_type.broker().is_some()
+            && self.here.boot_id != self.there.boot_id
+            && is_loopback(&broker.host);
+        is_of_each.then(|| {
+            format!(
+                "--broker {broker} is impossible with --peer {peer}: each host would look for it at its own loopback: \
+                 name it by an address that both reach"
+            )
         })
     }
 
@@ -79,17 +116,6 @@ impl Remote {
         config: &Config,
         points: &[Point],
     ) -> Result<(), RunError> {
-        let of_ipv4 = points.iter().find(|it| it.node_type.is_of_ipv4());
-        if let Some(point) = of_ipv4
-            && self.address()?.is_ipv6()
-        {
-            let text = format!(
-                "--type {} is impossible with --peer {}: it takes addresses of IPv4: name one of that host",
-                point.node_type.name(),
-                self.asked.peer
-            );
-            return Err(NodeError::Setting(text).into());
-        }
         let wire = self.wire()?;
         for point in points {
             let prepare = NodeMessage::Prepare(config.timer.clock(), Box::new(*point));
@@ -111,22 +137,28 @@ impl Remote {
 
     fn wire(&mut self) -> Result<&mut Wire, RunError> {
         if self.wire.is_none() {
-            let (wire, there) = greet(&self.asked, &self.here)?;
-            (self.wire, self.there) = (Some(wire), there);
+            let (wire, there, types) = greet(&self.asked, &self.here)?;
+            (self.wire, self.there, self.types) = (Some(wire), there, types);
         }
         Ok(self.wire.as_mut().expect("it was connected"))
     }
 }
 
-fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName), RunError> {
+/// Whether a host is the one that looks for it.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn greet(asked: &PeerConfig, here: &HostName) -> Result<(Wire, HostName, Vec<String>), RunError> {
     let names = (here.host.as_str(), here.boot_id.as_str());
     let mut wire = asked.reach(ServedBenchmark::Node, None, names)?;
-    let welcomed = only!(NodeMessage::Welcome(there, is_open) => (there, is_open));
-    let (there, is_open) = receive_message(&mut wire, ANSWER, welcomed)?;
+    let welcomed = only!(NodeMessage::Welcome(there, is_open, types) => (there, is_open, types));
+    let (there, is_open, types) = receive_message(&mut wire, ANSWER, welcomed)?;
     if is_open {
         wire.set_open();
     }
-    Ok((wire, there))
+    Ok((wire, there, types))
 }
 
 /// That the other host sent another number of something than it was to.
@@ -307,11 +339,17 @@ impl<'a> FarRun<'a> {
         unless_interrupted()?;
         let answered = self.probes.len() - before;
         if answered == 0 {
-            let text = format!(
-                "no probe was answered: a firewall between the hosts may stop samples, or the path loses them: let \
-                 --type {} through both ways, on all ports, or take another type",
-                self.node_type.name()
-            );
+            let name = self.node_type.name();
+            let text = match self.node_type.broker() {
+                Some(_) => format!(
+                    "no probe was answered: the hosts may have reached two brokers: check that --broker of --type \
+                     {name} is the same one for both"
+                ),
+                None => format!(
+                    "no probe was answered: a firewall between the hosts may stop samples, or the path loses them: let \
+                     --type {name} through both ways, on all ports, or take another type"
+                ),
+            };
             return Err(PeerError::Here(text).into());
         }
         self.unanswered += u64::from(asked).saturating_sub(answered as u64);
@@ -349,6 +387,8 @@ impl<'a> FarRun<'a> {
             self.has_published = true;
             send_message(self.wire(), &NodeMessage::Published(sent))?;
         }
+        let kept = self.ends.keep();
+        kept.map_err(|error| PeerError::Here(format!("the probes: {error}")))?;
         if self.beaten.elapsed() > BEAT {
             self.beaten = Instant::now();
             send_message(self.wire(), &NodeMessage::Waiting)?;

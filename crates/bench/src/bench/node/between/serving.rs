@@ -27,11 +27,12 @@ use crate::host::pinning::{self, on_cpu};
 use crate::host::throttling::ThrottleCounters;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt};
 use crate::launch::wire::{Wire, WireError};
-use crate::node::Side;
+use crate::node::{NodeType, Side};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::findings::of_placement;
 use crate::rig::memory::{Allowance, MemoryNeed};
+use crate::rig::named::Named as _;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser};
 
@@ -92,7 +93,12 @@ impl Serving {
             topology: Topology::read()?,
             clock: None,
         };
-        let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed());
+        let has = |it: &&NodeType| {
+            it.refusal_between_hosts().is_none() && it.refusal_of_library().is_none()
+        };
+        let types = NodeType::ALL.iter().filter(has);
+        let types = types.map(|it| it.name().to_owned()).collect();
+        let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed(), types);
         send_message(wire, &welcome)?;
         loop {
             let message = next(wire)?;
@@ -259,6 +265,7 @@ impl ClockUser for ServedRun<'_> {
         common.address = wire.local()?.ip().to_canonical();
         check_memory(&common)?;
         process::needs(&point, &common.config).require("its subscribers")?;
+        point.node_type.needs(2, 2).require("its probes")?;
         let placement = placement(topology, &point, &[Side::Subscribers])?;
         common.shares_cpu = placement.shares_cpu();
         pinning::pin_current_thread_to(&placement.supervisor)?;
@@ -312,6 +319,7 @@ impl ClockUser for ServedRun<'_> {
         throttling.begin();
         let mut relay = Relay {
             wire: &mut *wire,
+            probes: &mut probes.ends,
             shared: &shared,
             told: (FarState::default(), Instant::now()),
             untold: shared.untold(),
@@ -390,6 +398,7 @@ fn entries<C: Clock>(
 /// What a running point passes on to the other host, and from there.
 struct Relay<'a> {
     wire: &'a mut Wire,
+    probes: &'a mut ProbeEnds,
     shared: &'a SharedState,
     /// What the other host was told, and when.
     told: (FarState, Instant),
@@ -414,6 +423,8 @@ impl Relay<'_> {
         if self.heard.elapsed() > SILENCE {
             return Err(self.wire.unanswered(SILENCE).into());
         }
+        let kept = self.probes.keep();
+        kept.map_err(|error| PeerError::Here(format!("the probes: {error}")))?;
         let far = self.shared.far_state(&mut self.untold);
         let since = self.told.1.elapsed();
         if since >= TELL || far.has_news(&self.told.0) {
