@@ -206,11 +206,11 @@ impl StoredRuns {
                 same && of(other) == of(&run)
             };
             // They are in the order of time.
-            let at_once = kept
+            let mut at_once = kept
                 .iter()
                 .rev()
                 .take_while(|other| other.started_at == run.started_at);
-            match at_once.into_iter().find(is_same) {
+            match at_once.find(is_same) {
                 Some(other) => {
                     let [copy, first] = [&run, other].map(|run| printable_path(&run.folder));
                     self.left_out
