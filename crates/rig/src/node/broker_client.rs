@@ -7,9 +7,7 @@ use tokio::time::timeout;
 
 use super::runtime::{LONGEST_SLEEP, NodeRuntime};
 use super::settings::BrokerAddress;
-use super::{NodeError, Settings};
-#[cfg(any(feature = "nats", feature = "redis"))]
-use super::{Scenario, Wiring};
+use super::{NodeError, Scenario, Settings, Wiring};
 
 /// The broker of a run.
 ///
@@ -115,7 +113,6 @@ impl ConnectDeadline {
 
 /// The name to which a publisher sends, below a prefix that no other run has: that of its one subscriber, or that of
 /// all.
-#[cfg(any(feature = "nats", feature = "redis"))]
 pub(super) fn name_of_publisher(prefix: &str, wiring: &Wiring, publisher: u32) -> String {
     match wiring.scenario {
         Scenario::StraightRun => format!("{prefix}.{publisher}"),
@@ -125,7 +122,6 @@ pub(super) fn name_of_publisher(prefix: &str, wiring: &Wiring, publisher: u32) -
 }
 
 /// The name that a subscriber asks for.
-#[cfg(any(feature = "nats", feature = "redis"))]
 pub(super) fn name_of_subscriber(prefix: &str, wiring: &Wiring, subscriber: u32) -> String {
     match wiring.scenario {
         Scenario::StraightRun | Scenario::FanIn => format!("{prefix}.{subscriber}"),
@@ -133,7 +129,7 @@ pub(super) fn name_of_subscriber(prefix: &str, wiring: &Wiring, subscriber: u32)
     }
 }
 
-#[cfg(all(test, any(feature = "nats", feature = "redis")))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
