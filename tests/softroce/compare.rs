@@ -1,20 +1,18 @@
 //! `hcabench compare` on real runs. How often equal runs are told apart, `ci/measure compare-equals` measures.
 
 use crate::testing::Has as _;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::machine::Machine;
 use crate::program::hcabench;
-use crate::results::Results;
 
-/// Messages of a burst, and those that were sent before one that is in its middle.
-const BURST: u32 = 50;
-const MIDDLE: f64 = 25.0;
+/// A burst takes 5 ms.
+const OPTIONS: &str = "--burst 50 --pause 100us";
+/// 100 times the pause of the sender: the median of 50 messages is about 250 ms. Load may delay one round by that, not
+/// most of eight.
+const AWAY: &str = "--receiver-pause 10ms";
 /// Rounds of several points, each in a process of its own, on a loaded machine.
 const COMPARED: Duration = Duration::from_secs(400);
-/// Between the messages.
-const PAUSE_US: f64 = 100.0;
 
 fn verdicts(text: &str) -> Vec<(String, String)> {
     let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
@@ -31,27 +29,15 @@ fn verdicts(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What nine of ten messages take here, in microseconds.
-fn usual_p90_us(folder: &Path, options: &str) -> f64 {
-    let out = folder.join("usual");
-    hcabench(&format!("{options} --quiet")).out(&out).ends(0);
-    Results::at(out).summary().rows[0].decimal("latency_p90_ns") / 1e3
-}
-
 #[test]
 fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
     let machine = Machine::take();
-    let folder = machine.path();
-    let options = format!("--burst {BURST} --pause {PAUSE_US}us");
-    // Away for longer than the sender pauses: those in the middle of a burst are late by ten times what others are.
-    let p90 = usual_p90_us(folder, &options);
-    let away_us = (PAUSE_US + 10.0 * p90 / MIDDLE).ceil();
-    let both = folder.join("both");
+    let both = machine.out("both");
     let found = hcabench("compare --rounds 8 --json --quiet")
         .word("--run")
-        .word(&options)
+        .word(OPTIONS)
         .word("--run")
-        .word(&format!("{options} --receiver-pause {away_us}us"))
+        .word(&format!("{OPTIONS} {AWAY}"))
         .out(&both)
         .start()
         .wait(COMPARED)
@@ -59,7 +45,7 @@ fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
     let verdicts_of_turns = verdicts(&found.stdout);
     assert!(
         verdicts_of_turns.contains(&("latency.p50".to_owned(), "worse".to_owned())),
-        "away for {away_us} us: {verdicts_of_turns:?}"
+        "{verdicts_of_turns:?}"
     );
     // The same two folders, without leave to differ.
     let refused = hcabench("compare A B").in_folder(&both).ends(2);
