@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hcabench::rdma::verbs::{Context, gid_files};
 use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
@@ -93,6 +94,19 @@ fn sysfs(end: usize, file: &str) -> String {
     text.unwrap_or_else(|error| panic!("{path}: {error}"))
         .trim()
         .to_owned()
+}
+
+/// Without this query each run reads 1024 slow files of sysfs for each port, several times.
+#[test]
+fn the_gids_in_use_are_found_by_one_query() {
+    let _machine = Machine::take();
+    for device in ["rxe0", "rxe1"] {
+        let context = Context::open_by_name(device).expect(device);
+        let in_use = context.gids_in_use(1).expect("kernel and library have it");
+        let (read, _) = gid_files(device, 1);
+        let read: Vec<u32> = read.iter().map(|gid| gid.index.into()).collect();
+        assert_eq!(in_use, read, "{device}");
+    }
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn write_into(folder: &Path, devices: anyhow::Result<Value>) -> anyhow::Result<V
     let ports = match class.as_slice() {
         [] => Err(anyhow::anyhow!("no RDMA device in /sys/class/infiniband")),
         _ => Ok(PortFiles::new(&files).document(
-            |device, port| interfaces_of(Path::new("/sys/class"), device, port),
+            |device, port| interfaces_of(Path::new("/sys/class"), device, port, None),
             gid_files,
             |interface| {
                 let counters = interface_counters(interface).into_iter();

@@ -1,5 +1,6 @@
 //! What the devices of this host and their ports report.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -137,6 +138,12 @@ impl Context {
         Ok(attributes)
     }
 
+    /// The network interfaces of a port: see [`interfaces_of`].
+    pub(super) fn interfaces(&self, port: u8) -> BTreeSet<String> {
+        let (class, gids) = (Path::new("/sys/class"), self.gids_in_use(port));
+        interfaces_of(class, self.device_name(), port, gids)
+    }
+
     /// Asks for the state of a port.
     ///
     /// # Errors
@@ -144,7 +151,7 @@ impl Context {
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let PortAttributes { usual, speed } = self.port_attributes(number)?;
         let class = Path::new("/sys/class");
-        let interfaces = interfaces_of(class, self.device_name(), number);
+        let interfaces = self.interfaces(number);
         let (addresses, networks) = addresses_of(&interfaces).into_iter().unzip();
         Ok(Port {
             number,

@@ -1,16 +1,83 @@
-//! Which entries of two ports' GID tables the ends of a path can have.
+//! The entries in use of a port's GID table, and which of two ports' the ends of a path can have.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
+use std::sync::OnceLock;
 
-use super::{Gid, UnreadFile, port_folder};
+use rdma_sys as sys;
 
-/// The entries in use of a port's GID table.
-pub fn gid_table(device: &str, port: u8) -> Vec<Gid> {
-    gid_files(device, port).0
+use super::{Context, Gid, UnreadFile, port_folder};
+use crate::loaded;
+
+/// The most entries that one query can return, of all ports: attributes of the kernel's ioctl have lengths of 16 bits.
+const MOST_ENTRIES: usize = u16::MAX as usize / size_of::<sys::ibv_gid_entry>();
+/// No flag is defined.
+const UNKNOWN_FLAG: u32 = 1;
+
+/// `_ibv_query_gid_table` of libibverbs (rdma-core 32 or later). Arguments: context, buffer, its capacity in entries,
+/// flags, size of an entry. Returns the number of entries of all ports, or a negative errno.
+type QueryGidTable = unsafe extern "C" fn(
+    *mut sys::ibv_context,
+    *mut sys::ibv_gid_entry,
+    usize,
+    u32,
+    usize,
+) -> isize;
+
+impl Context {
+    /// Indices of the entries in use of a port's GID table. `None` if the library lacks the function, the kernel lacks
+    /// the ioctl (before 5.10), or the query returns none.
+    ///
+    /// sysfs has a file for each entry, in use or not. Reading one takes up to a millisecond, and an RXE port has 1024.
+    pub fn gids_in_use(&self, port: u8) -> Option<Vec<u32>> {
+        static KERNEL_HAS_IT: OnceLock<bool> = OnceLock::new();
+        // SAFETY: infiniband/verbs.h declares it with this type.
+        let query: QueryGidTable = unsafe { loaded::optional(c"_ibv_query_gid_table") }?;
+        let mut entries: Vec<sys::ibv_gid_entry> = Vec::with_capacity(MOST_ENTRIES);
+        let size = size_of::<sys::ibv_gid_entry>();
+        let mut entries_with = |flags| {
+            // SAFETY: the context is open; the buffer holds MOST_ENTRIES entries of this size.
+            unsafe {
+                query(
+                    self.as_ptr(),
+                    entries.as_mut_ptr(),
+                    MOST_ENTRIES,
+                    flags,
+                    size,
+                )
+            }
+        };
+        // Without the ioctl the library refuses flags in this way, and without flags it would read three files an entry.
+        let refused = -(libc::EOPNOTSUPP as isize);
+        let kernel_has_it = || entries_with(UNKNOWN_FLAG) != refused;
+        if !*KERNEL_HAS_IT.get_or_init(kernel_has_it) {
+            return None;
+        }
+        let count = usize::try_from(entries_with(0)).ok()?;
+        // SAFETY: the library wrote `count` entries.
+        unsafe { entries.set_len(count.min(MOST_ENTRIES)) };
+        let of_port = entries.iter().filter(|it| it.port_num == u32::from(port));
+        let indices: Vec<u32> = of_port.map(|it| it.gid_index).collect();
+        // The first kernels with the ioctl leave ports out that are neither InfiniBand nor RoCE.
+        (!indices.is_empty()).then_some(indices)
+    }
 }
 
-/// The same, and the files of the table that are not there or cannot be read.
+/// The entries in use of a port's GID table.
+pub fn gid_table(context: &Context, port: u8) -> Vec<Gid> {
+    let folder = port_folder(context.device_name(), port);
+    match context.gids_in_use(port) {
+        Some(indices) => {
+            let indices = indices.into_iter().filter_map(|it| u8::try_from(it).ok());
+            let entries = indices.filter_map(|it| Gid::read_in(&folder, it, &mut Vec::new()));
+            entries.collect()
+        }
+        None => gid_files_in(&folder).0,
+    }
+}
+
+/// Reads all entries of the table without opening the device; also returns the files that are missing or cannot be
+/// read.
 pub fn gid_files(device: &str, port: u8) -> (Vec<Gid>, Vec<UnreadFile>) {
     gid_files_in(&port_folder(device, port))
 }

@@ -6,8 +6,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::port_address::interfaces_of;
-
 /// What sysfs has of the wire of a port (Documentation/ABI/testing/sysfs-class-net and sysfs-bus-pci of the kernel).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PhysicalPort {
@@ -73,11 +71,15 @@ impl PhysicalPort {
 /// The network interfaces of a port whose statistics of the physical port count each packet that leaves it: those of an
 /// Ethernet port that the device has as a physical function. The interface of a bond has one wire of several, IPoIB has
 /// the statistics of an Ethernet that is not there (mlx5), and TCP, which iWARP uses, puts messages together.
-pub(super) fn interfaces_on_wire(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
+/// `interfaces` are all interfaces of the port.
+pub(super) fn on_wire(
+    class: &Path,
+    (device, port): (&str, u8),
+    interfaces: BTreeSet<String>,
+) -> BTreeSet<String> {
     let folder = class.join("infiniband").join(device);
     let text = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let is_ethernet = text(&format!("ports/{port}/link_layer")).trim() == "Ethernet";
-    let interfaces = interfaces_of(class, device, port);
     let physical = PhysicalPort::read(class, device, interfaces.iter());
     let bonded = |interface: &String| {
         let master = class.join("net").join(interface).join("master");
@@ -92,12 +94,13 @@ pub(super) fn interfaces_on_wire(class: &Path, device: &str, port: u8) -> BTreeS
 
 #[cfg(test)]
 mod tests {
+    use super::super::port_address::interfaces_of;
     use super::*;
     use crate::testing::put;
 
     #[test]
     fn statistics_of_the_wire_are_those_of_an_ethernet_port_with_one() {
-        let on_wire = |link_layer: &str, more: &[(&str, &str)]| {
+        let those = |link_layer: &str, more: &[(&str, &str)]| {
             let class = tempfile::tempdir().unwrap();
             let port = "infiniband/mlx5_0/ports/1";
             put(&class, &format!("{port}/link_layer"), link_layer);
@@ -106,10 +109,11 @@ mod tests {
             for (path, text) in more {
                 put(&class, path, text);
             }
-            interfaces_on_wire(class.path(), "mlx5_0", 1)
+            let interfaces = interfaces_of(class.path(), "mlx5_0", 1, None);
+            on_wire(class.path(), ("mlx5_0", 1), interfaces)
         };
         let ethernet = "Ethernet\n";
-        assert!(on_wire(ethernet, &[]).iter().eq(["eth0"]));
+        assert!(those(ethernet, &[]).iter().eq(["eth0"]));
         for (link_layer, path, text) in [
             ("InfiniBand\n", "net/eth0/mtu", "2044\n"),
             ("", "net/eth0/mtu", "1500\n"),
@@ -118,11 +122,11 @@ mod tests {
             (ethernet, "net/eth0/bonding/mode", ""),
             (ethernet, "net/eth0/master/bonding/mode", ""),
         ] {
-            let found = on_wire(link_layer, &[(path, text)]);
+            let found = those(link_layer, &[(path, text)]);
             assert!(found.is_empty(), "{link_layer} {path}: {found:?}");
         }
         // A bridge has one wire as well.
-        let bridged = on_wire(ethernet, &[("net/eth0/master/bridge/bridge_id", "")]);
+        let bridged = those(ethernet, &[("net/eth0/master/bridge/bridge_id", "")]);
         assert_eq!(bridged.len(), 1);
     }
 

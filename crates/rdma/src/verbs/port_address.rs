@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::socket::SockaddrStorage;
 use serde::{Serialize, Serializer};
@@ -79,17 +79,30 @@ pub(super) fn addresses_of(interfaces: &BTreeSet<String>) -> Vec<(IpAddr, IpNetw
 
 /// Names of the network interfaces that belong to a port, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of
 /// the kernel): those its GIDs were made from (RoCE), those of the device itself with this port's number (IPoIB), and
-/// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`.
-pub fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+/// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`; `gids` are the indices of the
+/// entries in use of the GID table: if `None`, the file of every entry is read.
+pub fn interfaces_of(
+    class: &Path,
+    device: &str,
+    port: u8,
+    gids: Option<Vec<u32>>,
+) -> BTreeSet<String> {
     let device = class.join("infiniband").join(device);
     let of_gids = device.join(format!("ports/{port}/gid_attrs/ndevs"));
-    for entry in std::fs::read_dir(of_gids).into_iter().flatten().flatten() {
-        // An empty entry of the GID table gives EINVAL when read.
-        if let Ok(name) = std::fs::read_to_string(entry.path()) {
-            names.insert(name.trim().to_owned());
+    // An empty entry of the GID table gives EINVAL when read.
+    let name_in = |path: PathBuf| Some(std::fs::read_to_string(path).ok()?.trim().to_owned());
+    let mut names: BTreeSet<String> = match gids {
+        Some(gids) => {
+            let files = gids
+                .into_iter()
+                .map(|index| of_gids.join(index.to_string()));
+            files.filter_map(name_in).collect()
         }
-    }
+        None => {
+            let entries = std::fs::read_dir(of_gids).into_iter().flatten().flatten();
+            entries.filter_map(|it| name_in(it.path())).collect()
+        }
+    };
     let own = std::fs::read_dir(device.join("device/net"));
     for entry in own.into_iter().flatten().flatten() {
         let text = std::fs::read_to_string(entry.path().join("dev_port")).ok();
@@ -167,8 +180,14 @@ mod tests {
             ("ib0", 2, &["ipoib1"]),
             ("none", 1, &[]),
         ] {
-            let names = interfaces_of(class.path(), device, port);
+            let names = interfaces_of(class.path(), device, port, None);
             assert!(names.iter().eq(expected), "{device}, {port}: {names:?}");
         }
+        // Only files of entries in use are read.
+        write("infiniband/roce0/ports/1/gid_attrs/ndevs/3", "eth9\n");
+        let in_use = |gids| interfaces_of(class.path(), "roce0", 1, Some(gids));
+        assert!(in_use(vec![0, 1]).iter().eq(["eth7"]));
+        assert!(in_use(vec![3, 0]).iter().eq(["eth7", "eth9"]));
+        assert_eq!(in_use(Vec::new()), BTreeSet::new());
     }
 }

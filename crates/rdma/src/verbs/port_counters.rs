@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Context;
 use super::interface_counters::interface_counters;
 use super::physical_counters::of_physical_port;
-use super::physical_port::interfaces_on_wire;
+use super::physical_port::on_wire;
 
 /// The folder of the driver's own counters.
 const HARDWARE: &str = "hw_counters";
@@ -39,9 +40,16 @@ pub enum CounterReading {
 
 impl PortCounters {
     /// Reads those of a port; empty where it has none.
-    pub fn read(device: &str, port: u8, reading: CounterReading) -> Self {
-        let class = Path::new("/sys/class");
-        Self::read_below(class, (device, port), reading, interface_counters)
+    pub fn read(context: &Context, port: u8, reading: CounterReading) -> Self {
+        let (class, device) = (Path::new("/sys/class"), context.device_name());
+        let interfaces = || context.interfaces(port);
+        Self::read_below(
+            class,
+            (device, port),
+            reading,
+            interfaces,
+            interface_counters,
+        )
     }
 
     /// The same in a folder like `/sys/class`.
@@ -49,11 +57,12 @@ impl PortCounters {
         class: &Path,
         (device, port): (&str, u8),
         reading: CounterReading,
+        interfaces: impl Fn() -> BTreeSet<String>,
         counters_of: impl Fn(&str) -> Vec<(String, u64)>,
     ) -> Self {
         let folder = class.join(format!("infiniband/{device}/ports/{port}"));
         let of_interfaces = || {
-            let interfaces = interfaces_on_wire(class, device, port);
+            let interfaces = on_wire(class, (device, port), interfaces());
             Self::of_interfaces(&interfaces, counters_of)
         };
         match reading {
@@ -218,6 +227,7 @@ impl PortCounters {
 
 #[cfg(test)]
 mod tests {
+    use super::super::port_address::interfaces_of;
     use super::*;
     use crate::testing::put;
 
@@ -277,8 +287,11 @@ mod tests {
             put(&class, &packets, "4712\n");
             vec![("tx_packets_phy".to_owned(), 3)]
         };
-        let read =
-            |reading| PortCounters::read_below(class.path(), ("mlx5_0", 1), reading, statistics);
+        let interfaces = || interfaces_of(class.path(), "mlx5_0", 1, None);
+        let read = |reading| {
+            let port = ("mlx5_0", 1);
+            PortCounters::read_below(class.path(), port, reading, interfaces, statistics)
+        };
         let of_device = |count| ("hw_counters/sent_pkts", count);
         let of_interface = ("ethtool/tx_packets_phy", 3);
         for (reading, expected) in [

@@ -167,7 +167,7 @@ impl OpenPort {
     ) -> Result<(EndResources, Vec<Connection>), RunError> {
         let path = &settings.point.path;
         let port = self.context().port(self.port.port.number)?;
-        let gids: [&[Gid]; 2] = [&gid_table(&self.port.device.name, port.number), &peer.gids];
+        let gids: [&[Gid]; 2] = [&gid_table(self.context(), port.number), &peer.gids];
         let addresses = [self.port.address, peer.address];
         let [gid, _] = gids_of(addresses, gids, path.gid_index)?;
         let common = path_between([port.mtu, peer.mtu], port.link_layer, path);

@@ -203,7 +203,7 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
         contexts[0].port(ends[0].port)?,
         contexts[1].port(ends[1].port)?,
     ];
-    let tables = ends.map(|end| gid_table(&end.device, end.port));
+    let tables = [0, 1].map(|end| gid_table(&contexts[end], ends[end].port));
     let addresses = ends.map(|end| end.address);
     let gids = gids_of(addresses, [&tables[0], &tables[1]], path.gid_index)?;
     let common = path_between([ports[0].mtu, ports[1].mtu], ports[0].link_layer, path);

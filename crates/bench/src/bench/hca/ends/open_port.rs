@@ -91,7 +91,7 @@ impl OpenPort {
             link_layer: port.link_layer,
             transport: device.transport,
             software: device.software,
-            gids: gid_table(&device.name, port.number),
+            gids: gid_table(&self.context, port.number),
             partition_keys: partition_keys(&device.name, port.number),
             inline: services.iter().filter_map(inline_of).collect(),
             description: self.port.describe(),

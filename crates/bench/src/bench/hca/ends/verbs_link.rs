@@ -306,7 +306,7 @@ impl Link for VerbsLink {
     }
 
     fn counters(&self, reading: CounterReading) -> PortCounters {
-        PortCounters::read(self.context.device_name(), self.port, reading)
+        PortCounters::read(&self.context, self.port, reading)
     }
 
     fn changes(&self) -> Vec<String> {
