@@ -148,6 +148,14 @@ impl NodeType {
         "grpc",
     ];
 
+    /// The way to get one of these.
+    pub fn not_built(name: &str) -> String {
+        format!(
+            "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo \
+             build --release --features {name}"
+        )
+    }
+
     /// Memory that all ends share, where it takes some.
     ///
     /// # Errors
@@ -373,14 +381,11 @@ impl NodeType {
                 })
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
-            NodeType::Udp => loopback_interface::refusal("--type udp"),
-            NodeType::Tcp => {
-                loopback_interface::refusal("--type tcp").or_else(|| tcp::refusal(settings))
-            }
-            NodeType::Unix => None,
+            NodeType::Tcp => tcp::refusal(settings),
+            NodeType::Udp | NodeType::Unix => None,
             NodeType::Multicast => multicast::refusal(wiring, settings),
             #[cfg(feature = "grpc")]
-            NodeType::Grpc => loopback_interface::refusal("--type grpc"),
+            NodeType::Grpc => None,
             #[cfg(feature = "iceoryx2")]
             NodeType::Iceoryx2 => super::iceoryx2::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
@@ -390,9 +395,22 @@ impl NodeType {
             #[cfg(feature = "redis")]
             NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => (self.refusal_of_library())
-                .or_else(|| loopback_interface::refusal("--type zeromq")),
+            NodeType::Zeromq => self.refusal_of_library(),
         })
+    }
+
+    /// Why its ends cannot be on one host, if so.
+    pub fn refusal_on_one_host(self) -> Option<String> {
+        let is_over_loopback = match self {
+            NodeType::Udp | NodeType::Tcp => true,
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => true,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        };
+        let what = || format!("--type {}", self.name());
+        (is_over_loopback.then(what)).and_then(|what| loopback_interface::refusal(&what))
     }
 
     /// Why a library that it loads is not there, if so.

@@ -25,8 +25,8 @@
 //! | [`multicast`] | datagrams to groups |
 //! | `nats` | by way of a server of NATS; feature `nats` |
 //! | `redis` | by way of a server of Redis; feature `redis` |
-//! | [`tcp`] | connections of TCP over the loopback |
-//! | [`udp`] | datagrams over the loopback |
+//! | [`tcp`] | connections of TCP |
+//! | [`udp`] | datagrams |
 //! | [`unix`] | Unix sockets |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 

@@ -6,7 +6,7 @@ use super::{broker, rows};
 use crate::host::system_files::SystemFiles;
 use crate::node::{NodeType, Wiring};
 use crate::results::Record;
-use crate::results::schema::REASON;
+use crate::results::schema::{REASON, node as columns};
 use crate::rig::ports::Service;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,12 @@ impl Plan {
                 }
             }
         }
+        for name in NodeType::NOT_BUILT.iter().filter(|_| sweep.all_types) {
+            let mut row = Record::new();
+            row.set(&columns::TYPE, *name)
+                .set(&REASON, NodeType::not_built(name));
+            plan.left_out.push(row);
+        }
         if sweep.all_types && cfg!(feature = "rdma") && !has_devices() {
             plan.without_infiniband(config, &format!("no RDMA device on this host (/{DEVICES})"));
         }
@@ -95,7 +101,9 @@ impl Plan {
             RunsAs::Processes => point.node_type.refusal_of_processes(),
         };
         let of_hosts = || {
-            config.peer.as_ref()?;
+            if config.peer.is_none() {
+                return point.node_type.refusal_on_one_host();
+            }
             let ends = "--ends processes is impossible with --peer: on each host, ends are threads of one process";
             let of_ends = (point.ends == RunsAs::Processes).then(|| ends.to_owned());
             point.node_type.refusal_between_hosts().or(of_ends)

@@ -64,9 +64,7 @@ impl Point {
             address: Ipv4Addr::LOCALHOST.into(),
         }
     }
-}
 
-impl Point {
     /// What publishers of infiniband do that cannot connect, where nothing else was asked for.
     fn usual_fallback(&self) -> Fallback {
         match self.service {

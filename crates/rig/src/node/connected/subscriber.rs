@@ -168,12 +168,12 @@ impl ConnectedSubscriber {
                 return Err(NodeError::GivenUp);
             }
             if begun.elapsed() >= self.patience {
-                return Err(NodeError::Gone(format!(
-                    "{} of {} publishers have connected within {} s: a higher --timeout waits longer",
-                    self.connections.len(),
-                    self.publishers,
-                    self.patience.as_secs_f64()
-                )));
+                return Err(NodeError::TooFew {
+                    came: self.connections.len(),
+                    all: self.publishers,
+                    what: "publishers have connected".to_owned(),
+                    patience: self.patience,
+                });
             }
             match accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
                 Ok(socket) => strangers.push(Connection {

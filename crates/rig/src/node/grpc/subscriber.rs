@@ -104,12 +104,12 @@ impl Node for GrpcSubscriber {
                 return Err(NodeError::GivenUp);
             }
             if begun.elapsed() >= self.patience {
-                return Err(NodeError::Gone(format!(
-                    "{} of {} publishers have called within {} s: a higher --timeout waits longer",
-                    self.calls.load(Ordering::Relaxed),
-                    self.publishers,
-                    self.patience.as_secs_f64()
-                )));
+                return Err(NodeError::TooFew {
+                    came: self.calls.load(Ordering::Relaxed),
+                    all: self.publishers,
+                    what: "publishers have called".to_owned(),
+                    patience: self.patience,
+                });
             }
             self.runtime.block_on(async { sleep(BETWEEN_LOOKS).await });
         }
