@@ -44,6 +44,8 @@ const NAMES: [(&str, &str); 11] = [
     ("machine.processor.frequency_driver", "frequency driver"),
     ("machine.processor.name", "processor"),
 ];
+/// Of a folder that is gone, or was damaged meanwhile.
+pub(super) const UNKNOWN: &str = "unknown: settings.json cannot be read again";
 const LABEL: &str = "label";
 const PROGRAM: &str = "hcabench";
 
@@ -101,7 +103,11 @@ impl Circumstances {
         self.open(&after.folder);
         let run = |stored: &StoredRun| self.opened.get(&stored.folder).and_then(Option::as_ref);
         let (Some(one), Some(other)) = (run(before), run(after)) else {
-            return Vec::new();
+            return vec![Cause {
+                what: UNKNOWN.to_owned(),
+                before: String::new(),
+                after: String::new(),
+            }];
         };
         let mut causes = Vec::new();
         let label = |stored: &StoredRun| stored.label.clone().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::causes::Cause;
+use super::causes::{Cause, UNKNOWN};
 use super::found::{FoundChange, History, JudgedSeries};
 use super::runs::StoredRun;
 use crate::cli::list::date;
@@ -162,7 +162,10 @@ fn cause_in_words(
         after,
     }: &Cause,
 ) -> String {
-    format!("{what} {} -> {}", known(before), known(after))
+    match what == UNKNOWN {
+        true => what.clone(),
+        false => format!("{what} {} -> {}", known(before), known(after)),
+    }
 }
 
 /// A value, or that there is none.
@@ -245,14 +248,15 @@ fn series_table(history: &History, blocks: &[char; 8]) -> Table {
 
 /// The median of the runs before the first change, and of those after the last.
 pub(super) fn levels(judged: &JudgedSeries) -> [f64; 2] {
-    match &judged.changes[..] {
-        [first, ..] => [first.before, judged.changes[judged.changes.len() - 1].after],
-        [] => {
-            let values = judged.series.runs.iter().map(|(_, value)| value.median);
-            let values: Vec<f64> = values.collect();
-            [crate::stats::median_of(&values).unwrap_or_default(); 2]
-        }
-    }
+    let values = judged.series.runs.iter().map(|(_, value)| value.median);
+    let values: Vec<f64> = values.collect();
+    // Between them there may be changes that --least leaves out.
+    let (end, start) = match (judged.changes.first(), judged.changes.last()) {
+        (Some(first), Some(last)) => (first.change.at, last.change.at),
+        _ => (values.len(), 0),
+    };
+    let median = |values: &[f64]| crate::stats::median_of(values).unwrap_or_default();
+    [median(&values[..end]), median(&values[start..])]
 }
 
 pub(super) fn verdict(judged: &JudgedSeries) -> String {
@@ -355,11 +359,14 @@ pub(super) fn causes_rows(history: &History) -> Vec<[String; 5]> {
                 before,
                 after,
             } = cause;
-            let texts = [
-                what.clone(),
-                known(before).to_owned(),
-                known(after).to_owned(),
-            ];
+            let texts = match what == UNKNOWN {
+                true => [what.clone(), String::new(), String::new()],
+                false => [
+                    what.clone(),
+                    known(before).to_owned(),
+                    known(after).to_owned(),
+                ],
+            };
             add(history.run_at(judged, *place), texts);
         }
     }
