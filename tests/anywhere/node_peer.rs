@@ -156,7 +156,6 @@ fn what_two_hosts_cannot_measure_is_refused_before_the_other_one_is_reached() {
         #[cfg(feature = "mqtt")]
         ("--type mqtt", ["--broker HOST:PORT", "--peer"]),
         ("--type multicast", ["--type multicast", "--peer"]),
-        ("--type infiniband", ["--type infiniband", "--peer"]),
         ("--ends processes", ["--ends processes", "--peer"]),
         ("--find-rate p99<50us", ["--find-rate", "--peer"]),
         ("--log file", ["--log file", "no results folder"]),
@@ -204,7 +203,7 @@ fn node_types_that_cannot_cross_hosts_are_left_out_with_the_reason() {
     let measured: Vec<&str> = summary.iter().map(|row| row["type"].as_str()).collect();
     assert_eq!(measured, WITHOUT_BROKER);
     let left_out = rows(&folder.join("run/left_out.csv"));
-    for name in ["shmem", "loopback", "unix", "multicast", "infiniband"] {
+    for name in ["shmem", "loopback", "unix", "multicast"] {
         let row = left_out.iter().find(|row| row["type"] == name);
         row.unwrap_or_else(|| panic!("{name} is not there"))["reason"].has(&["--peer"]);
     }

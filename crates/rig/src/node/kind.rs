@@ -434,7 +434,7 @@ impl NodeType {
     /// Why its ends cannot be on two hosts, if so.
     pub fn refusal_between_hosts(self) -> Option<String> {
         let why = match self {
-            NodeType::Udp | NodeType::Tcp => return None,
+            NodeType::InfiniBand | NodeType::Udp | NodeType::Tcp => return None,
             #[cfg(feature = "grpc")]
             NodeType::Grpc => return None,
             #[cfg(feature = "zeromq")]
@@ -450,9 +450,6 @@ impl NodeType {
             NodeType::Iceoryx2 => "its samples lie in the memory of one host",
             NodeType::Unix => "its sockets are files of one host",
             NodeType::Multicast => "its ends join groups of one host",
-            NodeType::InfiniBand => {
-                "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
-            }
         };
         let name = self.name();
         Some(format!("--type {name} is impossible with --peer: {why}"))

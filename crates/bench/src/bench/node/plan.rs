@@ -4,6 +4,7 @@ use super::config::{Config, RunsAs};
 use super::point::Point;
 use super::{broker, rows};
 use crate::host::system_files::SystemFiles;
+use crate::node::fallback::Fallback;
 use crate::node::{NodeType, Wiring};
 use crate::results::Record;
 use crate::results::schema::{REASON, node as columns};
@@ -106,7 +107,14 @@ impl Plan {
             }
             let ends = "--ends processes is impossible with --peer: on each host, ends are threads of one process";
             let of_ends = (point.ends == RunsAs::Processes).then(|| ends.to_owned());
-            point.node_type.refusal_between_hosts().or(of_ends)
+            let falls_back = config.verbs.fallback == Some(Fallback::Listen);
+            let of_fallback = (falls_back && point.node_type == NodeType::InfiniBand).then(|| {
+                "--fallback listen is impossible with --peer: subscribers on another host do not learn where a \
+                 publisher listens"
+                    .to_owned()
+            });
+            let of_type = point.node_type.refusal_between_hosts();
+            of_type.or(of_ends).or(of_fallback)
         };
         let refusal = of_hosts().or(refusal).or_else(of_processes);
         match refusal.or_else(|| broker::refusal(&point, config)) {

@@ -147,7 +147,12 @@ fn queue_of(number: u64) -> usize {
 impl Node for InfiniBandSubscriber {
     fn start(&mut self, pool: &mut Pool, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
         let connected = self.manager.connect(go_on)?;
-        self.receiving = Some(SubscriberState::new(connected, pool, &self.settings)?);
+        let mut receiving = SubscriberState::new(connected, pool, &self.settings)?;
+        // Datagrams that find no request are lost.
+        let mut samples = Vec::with_capacity(self.threshold);
+        pool.fill(&mut samples, self.threshold);
+        receiving.fill(pool, &mut samples)?;
+        self.receiving = Some(receiving);
         Ok(())
     }
 

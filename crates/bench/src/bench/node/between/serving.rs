@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::message::{HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedPoint, RunOver};
+use super::message::{
+    HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedHost, PreparedPoint, RunOver,
+};
 use super::probing::{MakeReceiver, MakeSender, ProbeEnds, of_probes};
 use crate::bench::node::config::{Config, LogPlace, MOST_ENDS, PublishingLength, RunsAs};
 use crate::bench::node::ends::{Common, OneSide, Setup, Workers, finished, placement};
@@ -16,7 +18,9 @@ use crate::bench::node::point::Point;
 use crate::bench::node::result::{ReceivedSample, Report, SubscriberReport};
 use crate::bench::node::shared::{FarState, SharedState};
 use crate::bench::node::task::LogRoom;
-use crate::bench::node::{process, rows, subscriber};
+#[cfg(feature = "rdma")]
+use crate::bench::node::verbs;
+use crate::bench::node::{plan, process, rows, subscriber};
 use crate::between::error::PeerError;
 use crate::between::listening::Served;
 use crate::between::message::{next, only, send_message, take};
@@ -83,6 +87,9 @@ struct Serving {
     /// Of the CPUs that this thread may use, before it left those of a point.
     topology: Topology,
     clock: Option<AnyClock>,
+    /// The port of infiniband, once a point needs it.
+    #[cfg(feature = "rdma")]
+    fabric: Option<crate::node::infiniband::Fabric>,
 }
 
 impl Serving {
@@ -92,11 +99,10 @@ impl Serving {
         let mut serving = Serving {
             topology: Topology::read()?,
             clock: None,
+            #[cfg(feature = "rdma")]
+            fabric: None,
         };
-        let has = |it: &&NodeType| {
-            it.refusal_between_hosts().is_none() && it.refusal_of_library().is_none()
-        };
-        let types = NodeType::ALL.iter().filter(has);
+        let types = NodeType::ALL.iter().filter(|it| is_served(**it));
         let types = types.map(|it| it.name().to_owned()).collect();
         let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed(), types);
         send_message(wire, &welcome)?;
@@ -108,13 +114,18 @@ impl Serving {
 
     fn respond(&mut self, wire: &mut Wire, message: NodeMessage) -> Result<(), RunError> {
         match message {
-            NodeMessage::Prepare(kind, point) => {
+            NodeMessage::Prepare(config, point) => {
                 check(&point)?;
-                self.clock(kind)?;
+                check_queues(&config)?;
+                self.clock(config.timer.clock())?;
                 let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
                 raised.map_err(RunError::from)?;
                 placement(&self.topology, &point, &[Side::Subscribers])?;
-                Ok(send_message(wire, &NodeMessage::Prepared)?)
+                let prepared = self.host_for(&point, &config)?;
+                Ok(send_message(
+                    wire,
+                    &NodeMessage::Prepared(Box::new(prepared)),
+                )?)
             }
             NodeMessage::Point(order) => {
                 let Common {
@@ -128,15 +139,48 @@ impl Serving {
                     return Err(refused(&format!("the point {point} without a broker")));
                 }
                 check_queues(config)?;
-                let clock = self.clock(order.common.config.timer.clock())?;
+                let clock = self.clock(config.timer.clock())?;
+                #[cfg(feature = "rdma")]
+                if point.node_type == NodeType::InfiniBand {
+                    verbs::check_rules(&point.settings(config))?;
+                    self.fabric(config)?;
+                }
                 clock.visit(ServedRun {
-                    topology: &self.topology,
+                    serving: self,
                     wire,
                     order: *order,
                 })
             }
             other => Ok(take(wire, other, only!(NodeMessage::PointOver => ()))?),
         }
+    }
+
+    /// What this host has for a point beside its clock and its CPUs.
+    #[cfg_attr(
+        not(feature = "rdma"),
+        expect(clippy::unused_self, clippy::unnecessary_wraps)
+    )]
+    fn host_for(&mut self, point: &Point, config: &Config) -> Result<PreparedHost, RunError> {
+        #[cfg(feature = "rdma")]
+        if point.node_type == NodeType::InfiniBand {
+            let fabric = self.fabric(config)?;
+            return Ok(PreparedHost {
+                device: Some(fabric.pair().receiver.details()),
+                refusal: verbs::refusal_of_receiver(fabric, point, config)?,
+            });
+        }
+        #[cfg(not(feature = "rdma"))]
+        let _ = (point, config);
+        Ok(PreparedHost::default())
+    }
+
+    /// The port that is asked for; a run asks for one.
+    #[cfg(feature = "rdma")]
+    fn fabric(&mut self, config: &Config) -> Result<&crate::node::infiniband::Fabric, RunError> {
+        Ok(match &mut self.fabric {
+            Some(fabric) => fabric,
+            none => none.insert(verbs::choose_receiver(config)?),
+        })
     }
 
     fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
@@ -149,6 +193,13 @@ impl Serving {
     }
 }
 
+/// Whether this host can have subscribers of a node-type for another one.
+fn is_served(node_type: NodeType) -> bool {
+    node_type.refusal_between_hosts().is_none()
+        && node_type.refusal_of_library().is_none()
+        && (node_type != NodeType::InfiniBand || plan::has_devices())
+}
+
 /// Refuses a point that no command line has: what is asked comes over the network.
 fn check(point: &Point) -> Result<(), RunError> {
     let (wiring, ends) = (&point.wiring, 1..=MOST_ENDS);
@@ -158,7 +209,7 @@ fn check(point: &Point) -> Result<(), RunError> {
         && (1..=MOST_VALUES).contains(&point.values)
         && point.rate_per_s > 0.0
         && point.ends == RunsAs::Threads
-        && point.node_type.refusal_between_hosts().is_none();
+        && is_served(point.node_type);
     match possible {
         true => Ok(()),
         false => Err(refused(&format!("the point {point}"))),
@@ -245,7 +296,7 @@ fn check_memory(common: &Common) -> Result<(), RunError> {
 
 /// A point that is served, on a clock.
 struct ServedRun<'a> {
-    topology: &'a Topology,
+    serving: &'a Serving,
     wire: &'a mut Wire,
     order: Order,
 }
@@ -255,7 +306,7 @@ impl ClockUser for ServedRun<'_> {
 
     fn with<C: Clock>(self, clock: C) -> Result<(), RunError> {
         let ServedRun {
-            topology,
+            serving,
             wire,
             order,
         } = self;
@@ -266,7 +317,7 @@ impl ClockUser for ServedRun<'_> {
         check_memory(&common)?;
         process::needs(&point, &common.config).require("its subscribers")?;
         point.node_type.needs(2, 2).require("its probes")?;
-        let placement = placement(topology, &point, &[Side::Subscribers])?;
+        let placement = placement(&serving.topology, &point, &[Side::Subscribers])?;
         common.shares_cpu = placement.shares_cpu();
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let memory = SharedState::memory(&point.wiring)?;
@@ -278,7 +329,7 @@ impl ClockUser for ServedRun<'_> {
             shared: &shared,
             type_memory: None,
             #[cfg(feature = "rdma")]
-            fabric: None,
+            fabric: serving.fabric.as_ref(),
             wakeable: &wakeable,
         };
         let cpus = placement.cpus.iter().copied().flatten();
