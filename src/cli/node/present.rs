@@ -11,7 +11,7 @@ use crate::terminal::{text_width_of, wrap};
 use serde_json::{Value, json};
 
 /// The settings of the table.
-pub(super) const SETTINGS: [Column; 9] = [
+const SETTINGS: [Column; 9] = [
     columns::TYPE,
     columns::SERVICE,
     columns::SCENARIO,
@@ -187,7 +187,7 @@ impl Layout {
     }
 }
 
-pub(super) fn cell(record: &Record, column: &Column) -> String {
+fn cell(record: &Record, column: &Column) -> String {
     match record.number(column.name) {
         Some(ns) if is_latency(column) => units::significant(ns / 1e3),
         Some(rate) if *column == columns::RATE => format!("{rate}"),

@@ -8,8 +8,9 @@ use nix::poll::PollFlags;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv};
 
-use super::{BETWEEN_LOOKS, Connected, LENGTH, LONGEST_SLEEP_MS, Sockets, failed, sleep_until};
+use super::{Connected, LENGTH, Sockets, failed, sleep_until};
 use crate::node::settings::Poll;
+use crate::node::{BETWEEN_LOOKS, LONGEST_SLEEP_MS};
 use crate::node::{Node, NodeError, Pool, Slot, fill};
 
 /// Bytes that one call reads at most, unless a sample is longer.

@@ -17,8 +17,9 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
 
-use super::{BETWEEN_LOOKS, Grpc, PATH, RUN, RawCodec};
+use super::{Grpc, PATH, RUN, RawCodec};
 use crate::host::threads;
+use crate::node::BETWEEN_LOOKS;
 use crate::node::runtime::NodeRuntime;
 use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Slot};

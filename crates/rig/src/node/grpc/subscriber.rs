@@ -19,7 +19,8 @@ use tonic::server::{Grpc as Server, StreamingService};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{BETWEEN_LOOKS, Grpc, RUN, RawCodec};
+use super::{Grpc, RUN, RawCodec};
+use crate::node::BETWEEN_LOOKS;
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Slot, fill};

@@ -11,7 +11,7 @@ use super::manager::Manager;
 use super::publisher::{FLUSH, QUEUE_SHIFT, give_back_of_removed, has_failed};
 use super::rules::ReadAction;
 use crate::node::settings::Poll;
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{LONGEST_SLEEP_MS, Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
 use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, RequestQueue};
 use crate::rig::ports::Service;
@@ -19,8 +19,6 @@ use crate::rig::ports::Service;
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
-/// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
-const LONGEST_SLEEP_MS: u16 = 20;
 
 /// The end that receives.
 #[derive(Debug)]
