@@ -218,6 +218,10 @@ fn a_dry_run_measures_nothing() {
     // Warm-up and measurement take 5 s each.
     assert!(document["time_s"].as_f64().unwrap() >= 3.0 * 18.0 * 10.0);
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+    for (more, rounds) in [("", 8), ("--rounds 2", 2)] {
+        let document = ends(folder, &format!("--type all --dry-run --json {more}"), 0).json();
+        assert_eq!(document["rounds"], rounds, "{more}");
+    }
 }
 
 #[test]

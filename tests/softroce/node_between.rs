@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::between::bounds_are_computed_again;
-use crate::machine::Machine;
+use crate::machine::{LongerMtu, Machine};
 use crate::program::{LIMIT, Program, Running, hcabench, path};
 use crate::results::Table;
 use crate::testing::Has as _;
@@ -69,9 +69,11 @@ fn what_the_port_of_the_other_host_cannot_carry_is_left_out() {
         let address = serving.line_with("serving at ");
         (serving, address)
     };
+    // Here a datagram has 4096 bytes, there 1024.
+    let long = LongerMtu::of("rxe0");
     let (serving, address) = serve();
     let out = machine.out("long");
-    let types = "--type infiniband --service rc,ud --values 4096 --rate 100 --count 20 --warmup 0";
+    let types = "--type infiniband --service rc,ud --values 200 --rate 100 --count 20 --warmup 0";
     let words = format!("node --peer {address} {types} --sender rxe0 --receiver rxe1 --poll event");
     hcabench(&words).out(&out).ends(0);
     serving.wait(LIMIT).expect(0);
@@ -81,7 +83,9 @@ fn what_the_port_of_the_other_host_cannot_carry_is_left_out() {
     };
     assert_eq!((row.text("service"), row.count("messages_lost")), ("rc", 0));
     let left_out = Table::read(&out.join("left_out.csv")).rows;
-    left_out[0].text("reason").has(&["--service ud", "MTU"]);
+    let reason = left_out[0].text("reason");
+    reason.has(&["on ", ": --service ud", "MTU, 1024"]);
+    drop(long);
 
     let (serving, address) = serve();
     let words = format!("node --peer {address} --type infiniband --receiver rxe7 --sender rxe0");

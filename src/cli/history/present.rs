@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::causes::{Cause, UNKNOWN};
+use super::causes::Cause;
 use super::found::{FoundChange, History, JudgedSeries};
 use super::runs::StoredRun;
 use crate::cli::list::date;
@@ -140,7 +140,7 @@ pub(super) fn change_in_words(
     let at: Vec<String> = at.map(|(_, cause)| cause_in_words(cause)).collect();
     let cause = match (at.is_empty(), found.causes.is_empty()) {
         (false, _) => at.join("; "),
-        (true, true) => NOTHING.to_owned(),
+        (true, true) => without_causes(found).to_owned(),
         (true, false) => "what changed is in runs beside it, see below".to_owned(),
     };
     format!(
@@ -153,7 +153,13 @@ pub(super) fn change_in_words(
     )
 }
 
-pub(super) const NOTHING: &str = "nothing in settings.json changed";
+/// What is told of a change without causes.
+fn without_causes(found: &FoundChange) -> &'static str {
+    match found.is_read {
+        true => "nothing in settings.json changed",
+        false => "a settings.json cannot be read again",
+    }
+}
 
 fn cause_in_words(
     Cause {
@@ -162,10 +168,7 @@ fn cause_in_words(
         after,
     }: &Cause,
 ) -> String {
-    match what == UNKNOWN {
-        true => what.clone(),
-        false => format!("{what} {} -> {}", known(before), known(after)),
-    }
+    format!("{what} {} -> {}", known(before), known(after))
 }
 
 /// A value, or that there is none.
@@ -351,7 +354,8 @@ pub(super) fn causes_rows(history: &History) -> Vec<[String; 5]> {
     for (judged, found) in history.changes_in_time() {
         let run = history.run_at(judged, found.change.at);
         if found.causes.is_empty() {
-            add(run, [NOTHING.to_owned(), String::new(), String::new()]);
+            let told = without_causes(found).to_owned();
+            add(run, [told, String::new(), String::new()]);
         }
         for (place, cause) in &found.causes {
             let Cause {
@@ -359,14 +363,11 @@ pub(super) fn causes_rows(history: &History) -> Vec<[String; 5]> {
                 before,
                 after,
             } = cause;
-            let texts = match what == UNKNOWN {
-                true => [what.clone(), String::new(), String::new()],
-                false => [
-                    what.clone(),
-                    known(before).to_owned(),
-                    known(after).to_owned(),
-                ],
-            };
+            let texts = [
+                what.clone(),
+                known(before).to_owned(),
+                known(after).to_owned(),
+            ];
             add(history.run_at(judged, *place), texts);
         }
     }

@@ -64,13 +64,13 @@ impl<'a> Layer<'a> {
     }
 
     /// The share of copies that arrived, where it is too low for latencies to be compared with others.
-    fn too_few(&self) -> Option<f64> {
+    fn low_delivery(&self) -> Option<f64> {
         let delivered = self.record.number(columns::DELIVERY_RATE.name);
         delivered.filter(|delivered| *delivered < DELIVERS)
     }
 
     fn is_ranked(&self) -> bool {
-        self.median.is_some() && self.too_few().is_none()
+        self.median.is_some() && self.low_delivery().is_none()
     }
 
     /// The type, and where it has one, the service.
@@ -121,8 +121,10 @@ impl<'a> LayerGroup<'a> {
     fn relate(&mut self) {
         let median = |layer: &Layer<'_>| layer.median.unwrap_or(f64::INFINITY);
         sort_by(&mut self.layers, |one, other| {
-            let delivers = one.too_few().is_some().cmp(&other.too_few().is_some());
-            delivers.then_with(|| median(one).total_cmp(&median(other)))
+            let place =
+                |layer: &Layer<'_>| (layer.median.is_none(), layer.low_delivery().is_some());
+            let places = place(one).cmp(&place(other));
+            places.then_with(|| median(one).total_cmp(&median(other)))
         });
         let Some(fastest) = self.layers.first().filter(|it| it.is_ranked()) else {
             return;
@@ -149,7 +151,7 @@ impl<'a> LayerGroup<'a> {
         let name = |place: usize| ranked[ranking.order[place]].name();
         let verdict = crate::cli::ranking::verdict(&ranking, "node-types", name);
         let few = self.layers.iter().filter_map(|layer| {
-            let share = units::digits(100.0 * layer.too_few()?);
+            let share = units::digits(100.0 * layer.low_delivery()?);
             Some(format!("{} delivered {share} %", layer.name()))
         });
         match Vec::from_iter(few).join(", ").as_str() {
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!((second.0.as_str(), third.0.as_str()), ("tcp", "udp"));
         assert!((second.1 - 2.0).abs() < 1e-9 && (third.1 - 0.5).abs() < 1e-9);
         let verdict = group.verdict();
-        verdict.has(&["1 pair", "Not ranked", "udp delivered 40 %"]);
+        verdict.has(&["1 pair", "Not ranked", "udp delivered 40.0 %"]);
     }
 
     #[test]

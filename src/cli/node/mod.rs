@@ -47,8 +47,8 @@ fn types() -> String {
     let names: Vec<&str> = NodeType::ALL.iter().map(|it| it.name()).collect();
     let names = names.join(", ");
     format!(
-        "Node-types: {names}, or all (what this machine can run, in {ROUNDS_OF_ALL} rounds unless --rounds or --budget is \
-         given); shmem is shared memory, loopback threads of one process: the floor"
+        "Node-types: {names}, or all (what this machine can run, in {ROUNDS_OF_ALL} rounds unless --rounds, --budget or \
+         --find-rate is given); shmem is shared memory, loopback threads of one process: the floor"
     )
 }
 
@@ -165,15 +165,16 @@ pub(crate) struct NodeArguments {
     pub receive_threshold: Option<u32>,
 
     /// Handle a publisher of infiniband that cannot connect: listen (its subscriber connects to it), fatal (the run
-    /// ends) [default: listen; with --service ud fatal]
+    /// ends) [default: listen; with --service ud or --peer fatal]
     #[arg(long, value_name = "WAY", value_parser = one::<Fallback>, help_heading = "Nodes")]
     pub fallback: Option<Fallback>,
 
-    /// Send from this port with infiniband [default: as without a command]
+    /// Send from this port with infiniband [default: as without a command; with --peer the first active port, of those
+    /// with an IP address if there is one]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
     pub sender: Option<PortRequest>,
 
-    /// Receive at this port with infiniband [default: as without a command]
+    /// Receive at this port with infiniband, with --peer of the other host [default: as --sender]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
     pub receiver: Option<PortRequest>,
 

@@ -30,7 +30,7 @@ pub(crate) fn node_types(text: &str) -> Result<NodeTypes, String> {
         false => match one(part) {
             Ok(found) => Ok(vec![found]),
             Err(refusal) => Err(match not_built(part, NodeType::NOT_BUILT) {
-                Some(name) => NodeType::not_built(name),
+                Some(name) => NodeType::how_to_get(name),
                 None => format!("{refusal}, all"),
             }),
         },
@@ -131,7 +131,7 @@ mod tests {
     fn a_node_type_that_a_build_does_not_have_is_refused_with_the_way_to_get_it() {
         let found = not_built(" MQTT", &["zeromq", "mqtt"]).unwrap();
         assert_eq!(found, "mqtt");
-        NodeType::not_built(found).has(&["\"mqtt\"", "package", "--features mqtt"]);
+        NodeType::how_to_get(found).has(&["\"mqtt\"", "package", "--features mqtt"]);
         assert_eq!(not_built("pipe", &["zeromq", "mqtt"]), None);
     }
 

@@ -149,7 +149,7 @@ impl NodeType {
     ];
 
     /// The way to get one of these.
-    pub fn not_built(name: &str) -> String {
+    pub fn how_to_get(name: &str) -> String {
         format!(
             "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo \
              build --release --features {name}"

@@ -406,7 +406,9 @@ impl Benchmark for NodeBenchmark {
                 devices["receiver"] = device.clone();
             }
             let refused = self.plan.points.clone().into_iter().zip(prepared);
-            let refused = refused.filter_map(|(point, it)| Some((point, it.refusal?)));
+            let host = &remote.there.host;
+            let told = |reason| format!("on {host}: {reason}");
+            let refused = refused.filter_map(|(point, it)| Some((point, told(it.refusal?))));
             let refused: Vec<(Point, String)> = refused.collect();
             self.plan.without(&self.config, |point| {
                 let reason = refused.iter().find(|(it, _)| it == point);

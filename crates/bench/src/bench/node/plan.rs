@@ -78,7 +78,7 @@ impl Plan {
         for name in NodeType::NOT_BUILT.iter().filter(|_| sweep.all_types) {
             let mut row = Record::new();
             row.set(&columns::TYPE, *name)
-                .set(&REASON, NodeType::not_built(name));
+                .set(&REASON, NodeType::how_to_get(name));
             plan.left_out.push(row);
         }
         if sweep.all_types && cfg!(feature = "rdma") && !has_devices() {

@@ -8,8 +8,9 @@ use super::plan::Plan;
 use super::point::Point;
 use super::rows::sample_bytes;
 use crate::node::infiniband::{Fabric, FabricRequest, rules};
-use crate::node::{NodeError, NodeType, Settings, Side};
+use crate::node::{NodeError, NodeType, Settings, Side, Wiring};
 use crate::rdma::cm::UcRoute;
+use crate::rig::ports::{PortRequest, Service};
 
 fn points(plan: &Plan) -> impl Iterator<Item = &Point> {
     let points = plan.points.iter();
@@ -23,7 +24,7 @@ pub(super) fn check(plan: &Plan, config: &Config) -> Result<(), RunError> {
 }
 
 /// The same of one point.
-pub(super) fn check_rules(settings: &Settings) -> Result<(), NodeError> {
+fn check_rules(settings: &Settings) -> Result<(), NodeError> {
     rules::refusal(settings).map_or(Ok(()), |reason| Err(NodeError::Setting(reason)))
 }
 
@@ -37,7 +38,9 @@ pub(super) fn open(
     if points(plan).next().is_none() {
         return Ok(None);
     }
-    let is_named = config.verbs.sender.is_some() || config.verbs.receiver.is_some();
+    // That of another host is its affair.
+    let is_named =
+        config.verbs.sender.is_some() || (config.peer.is_none() && config.verbs.receiver.is_some());
     let fabric = match choose(config) {
         Ok(fabric) => fabric,
         Err(reason) if may_lack && !is_named && !reason.is_shortage() => {
@@ -78,26 +81,57 @@ pub(super) fn choose(config: &Config) -> Result<Fabric, NodeError> {
     })
 }
 
-/// The same of the host that has the subscribers.
-pub(super) fn choose_receiver(config: &Config) -> Result<Fabric, NodeError> {
-    let verbs = &config.verbs;
-    Fabric::of_host("--receiver", verbs.receiver.as_ref(), verbs.uc_route)
+/// The port of a host that has subscribers for another one.
+#[derive(Debug)]
+pub(super) struct ServedPort {
+    /// The one that `serve` names.
+    named: Option<PortRequest>,
+    /// Once a point needs it.
+    fabric: Option<Fabric>,
+    /// Whose queue pairs it can have.
+    tried: Vec<(Option<Service>, Wiring)>,
 }
 
-/// Why the host that has the subscribers cannot carry a point, if so.
-///
-/// # Errors
-/// When it cannot have the queues.
-pub(super) fn refusal_of_receiver(
-    fabric: &Fabric,
-    point: &Point,
-    config: &Config,
-) -> Result<Option<String>, NodeError> {
-    let settings = point.settings(config);
-    check_rules(&settings)?;
-    fabric.check(&point.wiring, &settings, &[Side::Subscribers])?;
-    let service = point.service;
-    Ok(service.and_then(|service| fabric.refusal(service, sample_bytes(point))))
+impl ServedPort {
+    pub(super) fn new(named: Option<PortRequest>) -> Self {
+        ServedPort {
+            named,
+            fabric: None,
+            tried: Vec::new(),
+        }
+    }
+
+    pub(super) fn fabric(&self) -> Option<&Fabric> {
+        self.fabric.as_ref()
+    }
+
+    /// Chooses the port, if that was not done. Why it cannot carry a point, if so.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot have the queues.
+    pub(super) fn refusal(
+        &mut self,
+        point: &Point,
+        config: &Config,
+    ) -> Result<Option<String>, NodeError> {
+        let settings = point.settings(config);
+        check_rules(&settings)?;
+        let fabric = match &mut self.fabric {
+            Some(fabric) => fabric,
+            none => {
+                let verbs = &config.verbs;
+                let asked = verbs.receiver.as_ref().or(self.named.as_ref());
+                none.insert(Fabric::of_host("--receiver", asked, verbs.uc_route)?)
+            }
+        };
+        let kind = (point.service, point.wiring);
+        if !self.tried.contains(&kind) {
+            fabric.check(&point.wiring, &settings, &[Side::Subscribers])?;
+            self.tried.push(kind);
+        }
+        let service = point.service;
+        Ok(service.and_then(|service| fabric.refusal(service, sample_bytes(point))))
+    }
 }
 
 /// What is told of the ports; of two hosts, of that of this one.

@@ -83,10 +83,13 @@ impl Remote {
         let (node_type, peer) = (point.node_type, &self.asked.peer);
         let name = node_type.name();
         if !self.types.iter().any(|it| it == name) {
+            let lacks = match node_type {
+                NodeType::InfiniBand => "that host has no RDMA device, or the hcabench there",
+                _ => "the hcabench there is built without it, or",
+            };
             return Some(format!(
-                "--type {name} is impossible with --peer {peer}: that host has no RDMA device for it, or the hcabench \
-                 there is built without it or does not find its library: install a package (.deb, .rpm or .whl) with \
-                 what it recommends there"
+                "--type {name} is impossible with --peer {peer}: {lacks} does not find its library: install a package \
+                 (.deb, .rpm or .whl) with what it recommends there"
             ));
         }
         if node_type.is_of_ipv4() && address.is_ipv6() {

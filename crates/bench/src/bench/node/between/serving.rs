@@ -19,7 +19,7 @@ use crate::bench::node::result::{ReceivedSample, Report, SubscriberReport};
 use crate::bench::node::shared::{FarState, SharedState};
 use crate::bench::node::task::LogRoom;
 #[cfg(feature = "rdma")]
-use crate::bench::node::verbs;
+use crate::bench::node::verbs::ServedPort;
 use crate::bench::node::{plan, process, rows, subscriber};
 use crate::between::error::PeerError;
 use crate::between::listening::Served;
@@ -37,6 +37,8 @@ use crate::rig::error::RigError;
 use crate::rig::findings::of_placement;
 use crate::rig::memory::{Allowance, MemoryNeed};
 use crate::rig::named::Named as _;
+#[cfg(feature = "rdma")]
+use crate::rig::ports::PortRequest;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser};
 
@@ -53,12 +55,18 @@ const MOST_VALUES: u32 = 4096;
 /// The same of `--send-queue` and `--receive-queue`, and of `--vectorize`.
 const MOST_QUEUED: u32 = 1_000_000;
 const MOST_AT_ONCE: usize = 4096;
+/// The longest `--timeout`.
+const DAY: Duration = Duration::from_secs(86_400);
 /// The most probes of a run, in two phases: those of `--probes`.
 const MOST_PROBES: u32 = 2 * 100_000;
 
 /// Has subscribers for other hosts.
-#[derive(Debug, Clone, Copy)]
-pub struct NodeService;
+#[derive(Debug)]
+pub struct NodeService {
+    /// The port of infiniband, unless the other host names one.
+    #[cfg(feature = "rdma")]
+    pub receiver: Option<PortRequest>,
+}
 
 impl Served for NodeService {
     fn check(&self) -> Result<(), Failure> {
@@ -70,7 +78,14 @@ impl Served for NodeService {
     }
 
     fn serve(&self, wire: &mut Wire, _hello: &Hello) -> Result<(), Failure> {
-        match Serving::until_closed(wire) {
+        let serving = |topology| Serving {
+            topology,
+            clock: None,
+            #[cfg(feature = "rdma")]
+            port: ServedPort::new(self.receiver.clone()),
+        };
+        let topology = Topology::read().map_err(RunError::from);
+        match topology.and_then(|topology| serving(topology).until_closed(wire)) {
             Err(RunError::Peer(PeerError::Wire(WireError::Closed(_)))) | Ok(()) => Ok(()),
             Err(error) => {
                 let failure = Failure::from(error);
@@ -87,28 +102,21 @@ struct Serving {
     /// Of the CPUs that this thread may use, before it left those of a point.
     topology: Topology,
     clock: Option<AnyClock>,
-    /// The port of infiniband, once a point needs it.
     #[cfg(feature = "rdma")]
-    fabric: Option<crate::node::infiniband::Fabric>,
+    port: ServedPort,
 }
 
 impl Serving {
     /// Does what the other host asks.
-    fn until_closed(wire: &mut Wire) -> Result<(), RunError> {
+    fn until_closed(&mut self, wire: &mut Wire) -> Result<(), RunError> {
         let (host, boot_id) = machine_name();
-        let mut serving = Serving {
-            topology: Topology::read()?,
-            clock: None,
-            #[cfg(feature = "rdma")]
-            fabric: None,
-        };
         let types = NodeType::ALL.iter().filter(|it| is_served(**it));
         let types = types.map(|it| it.name().to_owned()).collect();
         let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed(), types);
         send_message(wire, &welcome)?;
         loop {
             let message = next(wire)?;
-            serving.respond(wire, message)?;
+            self.respond(wire, message)?;
         }
     }
 
@@ -116,7 +124,7 @@ impl Serving {
         match message {
             NodeMessage::Prepare(config, point) => {
                 check(&point)?;
-                check_queues(&config)?;
+                check_config(&config)?;
                 self.clock(config.timer.clock())?;
                 let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
                 raised.map_err(RunError::from)?;
@@ -138,12 +146,13 @@ impl Serving {
                 if point.node_type.broker().is_some() && broker.is_none() {
                     return Err(refused(&format!("the point {point} without a broker")));
                 }
-                check_queues(config)?;
+                check_config(config)?;
                 let clock = self.clock(config.timer.clock())?;
                 #[cfg(feature = "rdma")]
-                if point.node_type == NodeType::InfiniBand {
-                    verbs::check_rules(&point.settings(config))?;
-                    self.fabric(config)?;
+                if point.node_type == NodeType::InfiniBand
+                    && let Some(reason) = self.port.refusal(point, config)?
+                {
+                    return Err(Failure::Run(reason).into());
                 }
                 clock.visit(ServedRun {
                     serving: self,
@@ -155,32 +164,23 @@ impl Serving {
         }
     }
 
-    /// What this host has for a point beside its clock and its CPUs.
-    #[cfg_attr(
-        not(feature = "rdma"),
-        expect(clippy::unused_self, clippy::unnecessary_wraps)
-    )]
+    /// What this host has for a point beside its clock and its CPUs. Where no port was named, it may lack one.
     fn host_for(&mut self, point: &Point, config: &Config) -> Result<PreparedHost, RunError> {
         #[cfg(feature = "rdma")]
         if point.node_type == NodeType::InfiniBand {
-            let fabric = self.fabric(config)?;
+            let may_lack = config.verbs.receiver.is_none();
+            let refusal = match self.port.refusal(point, config) {
+                Err(error) if may_lack && !error.is_shortage() => Some(error.to_string()),
+                found => found?,
+            };
+            let fabric = self.port.fabric();
             return Ok(PreparedHost {
-                device: Some(fabric.pair().receiver.details()),
-                refusal: verbs::refusal_of_receiver(fabric, point, config)?,
+                device: fabric.map(|fabric| fabric.pair().receiver.details()),
+                refusal,
             });
         }
-        #[cfg(not(feature = "rdma"))]
         let _ = (point, config);
         Ok(PreparedHost::default())
-    }
-
-    /// The port that is asked for; a run asks for one.
-    #[cfg(feature = "rdma")]
-    fn fabric(&mut self, config: &Config) -> Result<&crate::node::infiniband::Fabric, RunError> {
-        Ok(match &mut self.fabric {
-            Some(fabric) => fabric,
-            none => none.insert(verbs::choose_receiver(config)?),
-        })
     }
 
     fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
@@ -216,17 +216,18 @@ fn check(point: &Point) -> Result<(), RunError> {
     }
 }
 
-/// The same of its queues, which take memory.
-fn check_queues(config: &Config) -> Result<(), RunError> {
+/// The same of its queues, which take memory, and of its time limit.
+fn check_config(config: &Config) -> Result<(), RunError> {
     let possible = (1..=MOST_QUEUED).contains(&config.receive_queue)
         && (1..=MOST_QUEUED).contains(&config.send_queue)
-        && (1..=MOST_AT_ONCE).contains(&config.vectorize);
+        && (1..=MOST_AT_ONCE).contains(&config.vectorize)
+        && (Duration::from_millis(1)..=DAY).contains(&config.timeout);
     match possible {
         true => Ok(()),
         false => Err(refused(&format!(
-            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and \
-             {MOST_AT_ONCE})",
-            config.receive_queue, config.send_queue, config.vectorize
+            "--receive-queue {}, --send-queue {}, --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and {MOST_AT_ONCE}) and \
+             --timeout {:?} (1 ms to a day)",
+            config.receive_queue, config.send_queue, config.vectorize, config.timeout
         ))),
     }
 }
@@ -329,7 +330,7 @@ impl ClockUser for ServedRun<'_> {
             shared: &shared,
             type_memory: None,
             #[cfg(feature = "rdma")]
-            fabric: serving.fabric.as_ref(),
+            fabric: serving.port.fabric(),
             wakeable: &wakeable,
         };
         let cpus = placement.cpus.iter().copied().flatten();
