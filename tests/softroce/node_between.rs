@@ -69,22 +69,14 @@ fn what_the_port_of_the_other_host_cannot_carry_is_left_out() {
         let address = serving.line_with("serving at ");
         (serving, address)
     };
-    // Here a datagram has 4096 bytes, there 1024.
+    // Here a datagram has 4096 bytes, there 1024. With such ports nothing is to be sent: it can end the kernel (6.1).
     let long = LongerMtu::of("rxe0");
     let (serving, address) = serve();
-    let out = machine.out("long");
-    let types = "--type infiniband --service rc,ud --values 200 --rate 100 --count 20 --warmup 0";
+    let types = "--type infiniband --service ud --values 200 --rate 100 --count 20 --warmup 0";
     let words = format!("node --peer {address} {types} --sender rxe0 --receiver rxe1 --poll event");
-    hcabench(&words).out(&out).ends(0);
+    let refused = hcabench(&words).out(&machine.out("long")).ends(2);
+    (refused.stderr).has(&["on ", ": --service ud", "MTU, 1024"]);
     serving.wait(LIMIT).expect(0);
-    let measured = Table::read(&out.join("summary.csv")).rows;
-    let [row] = &measured[..] else {
-        panic!("{measured:?}");
-    };
-    assert_eq!((row.text("service"), row.count("messages_lost")), ("rc", 0));
-    let left_out = Table::read(&out.join("left_out.csv")).rows;
-    let reason = left_out[0].text("reason");
-    reason.has(&["on ", ": --service ud", "MTU, 1024"]);
     drop(long);
 
     let (serving, address) = serve();

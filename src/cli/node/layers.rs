@@ -19,7 +19,9 @@ pub(super) struct Layer<'a> {
     median: Option<f64>,
     /// The same of each round.
     rounds: Vec<f64>,
-    /// How many times that of the fastest which delivers.
+    /// Whether it has a place: it delivers, or none of its group does.
+    is_ranked: bool,
+    /// How many times that of the fastest which is ranked.
     pub(super) relative: Option<Relative>,
 }
 
@@ -59,6 +61,7 @@ impl<'a> Layer<'a> {
             record,
             median: median.filter(|_| !rounds.is_empty()),
             rounds,
+            is_ranked: false,
             relative: None,
         }
     }
@@ -69,7 +72,7 @@ impl<'a> Layer<'a> {
         delivered.filter(|delivered| *delivered < DELIVERS)
     }
 
-    fn is_ranked(&self) -> bool {
+    fn delivers(&self) -> bool {
         self.median.is_some() && self.low_delivery().is_none()
     }
 
@@ -119,14 +122,17 @@ impl<'a> LayerGroup<'a> {
     }
 
     fn relate(&mut self) {
+        let any_delivers = self.layers.iter().any(Layer::delivers);
+        for layer in &mut self.layers {
+            layer.is_ranked = layer.median.is_some() && layer.delivers() == any_delivers;
+        }
         let median = |layer: &Layer<'_>| layer.median.unwrap_or(f64::INFINITY);
         sort_by(&mut self.layers, |one, other| {
-            let place =
-                |layer: &Layer<'_>| (layer.median.is_none(), layer.low_delivery().is_some());
+            let place = |layer: &Layer<'_>| (layer.median.is_none(), !layer.is_ranked);
             let places = place(one).cmp(&place(other));
             places.then_with(|| median(one).total_cmp(&median(other)))
         });
-        let Some(fastest) = self.layers.first().filter(|it| it.is_ranked()) else {
+        let Some(fastest) = self.layers.first().filter(|it| it.is_ranked) else {
             return;
         };
         let fastest = fastest.rounds.clone();
@@ -144,7 +150,7 @@ impl<'a> LayerGroup<'a> {
 
     /// Which is the fastest, as far as rounds distinguish them, and of which too few copies arrived.
     pub(super) fn verdict(&self) -> String {
-        let ranked = self.layers.iter().filter(|layer| layer.is_ranked());
+        let ranked = self.layers.iter().filter(|layer| layer.is_ranked);
         let ranked: Vec<&Layer<'_>> = ranked.collect();
         let rounds = ranked.iter().map(|layer| layer.rounds.clone());
         let ranking = Ranking::of(&Vec::from_iter(rounds), false);
@@ -156,7 +162,10 @@ impl<'a> LayerGroup<'a> {
         });
         match Vec::from_iter(few).join(", ").as_str() {
             "" => verdict,
-            few => format!("{verdict} Not ranked, as their latencies are of what arrived: {few}."),
+            few if self.layers.iter().any(Layer::delivers) => {
+                format!("{verdict} Not ranked, as their latencies are of what arrived: {few}.")
+            }
+            few => format!("{verdict} Latencies are of what arrived: {few}."),
         }
     }
 }
@@ -197,6 +206,12 @@ mod tests {
         assert!((second.1 - 2.0).abs() < 1e-9 && (third.1 - 0.5).abs() < 1e-9);
         let verdict = group.verdict();
         verdict.has(&["1 pair", "Not ranked", "udp delivered 40.0 %"]);
+
+        // Where none delivers they are compared all the same.
+        let groups = LayerGroup::all(&summary[..1], &summary[..1], &[columns::TYPE], &p50);
+        let layer = &groups[0].layers[0];
+        assert_eq!(layer.relative.unwrap().times, 1.0);
+        (groups[0].verdict()).has(&["Latencies are of what arrived: udp delivered 40.0 %"]);
     }
 
     #[test]
