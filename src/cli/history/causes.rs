@@ -91,18 +91,16 @@ impl Circumstances {
         }
     }
 
-    /// What differs between two runs at a point.
+    /// What differs between two runs at a point; none if a folder is gone, or was damaged meanwhile.
     pub(super) fn between(
         &mut self,
         [before, after]: [&StoredRun; 2],
         settings: &Settings,
-    ) -> Vec<Cause> {
+    ) -> Option<Vec<Cause>> {
         self.open(&before.folder);
         self.open(&after.folder);
         let run = |stored: &StoredRun| self.opened.get(&stored.folder).and_then(Option::as_ref);
-        let (Some(one), Some(other)) = (run(before), run(after)) else {
-            return Vec::new();
-        };
+        let (one, other) = (run(before)?, run(after)?);
         let mut causes = Vec::new();
         let label = |stored: &StoredRun| stored.label.clone().unwrap_or_default();
         add(&mut causes, LABEL, label(before), label(after));
@@ -143,7 +141,7 @@ impl Circumstances {
         if self.any_host {
             causes.retain(|cause| !IDENTITIES.contains(&place_of(&cause.what).0.as_str()));
         }
-        in_order(causes)
+        Some(in_order(causes))
     }
 
     fn open(&mut self, folder: &Path) {

@@ -52,6 +52,8 @@ pub(super) struct FoundChange {
     pub(super) is_better: bool,
     /// What differs between two runs, with the place of the later one: those at the change first.
     pub(super) causes: Vec<(usize, Cause)>,
+    /// Whether all runs could be read that may have one.
+    pub(super) is_read: bool,
 }
 
 impl History {
@@ -76,7 +78,7 @@ impl History {
                 if found.shift.is_some_and(|shift| shift.abs() < least) {
                     return None;
                 }
-                found.causes = causes(&series, &stored.runs, &changes[number], &mut circumstances);
+                found.add_causes(&series, &stored.runs, &mut circumstances);
                 Some(found)
             };
             let changes = (0..changes.len()).filter_map(found).collect();
@@ -160,23 +162,27 @@ fn sized(series: &Series, changes: &[Change], number: usize) -> FoundChange {
         }),
         is_better: (after > before) == (series.figure.better == Better::Higher),
         causes: Vec::new(),
+        is_read: true,
     }
 }
 
-/// What differs between runs that follow each other, from the first to the last run that the change may be at.
-fn causes(
-    series: &Series,
-    runs: &[StoredRun],
-    change: &Change,
-    circumstances: &mut Circumstances,
-) -> Vec<(usize, Cause)> {
-    let mut places: Vec<usize> = (change.from..=change.to).collect();
-    crate::sorting::sort_by_key(&mut places, |place| place.abs_diff(change.at));
-    let mut all = Vec::new();
-    for place in places {
-        let pair = [place - 1, place].map(|place| &runs[series.runs[place].0]);
-        let found = circumstances.between(pair, &series.settings);
-        all.extend(found.into_iter().map(|cause| (place, cause)));
+impl FoundChange {
+    /// Adds what differs between runs that follow each other, from the first to the last run that the change may be at.
+    fn add_causes(
+        &mut self,
+        series: &Series,
+        runs: &[StoredRun],
+        circumstances: &mut Circumstances,
+    ) {
+        let change = self.change;
+        let mut places: Vec<usize> = (change.from..=change.to).collect();
+        crate::sorting::sort_by_key(&mut places, |place| place.abs_diff(change.at));
+        for place in places {
+            let pair = [place - 1, place].map(|place| &runs[series.runs[place].0]);
+            let found = circumstances.between(pair, &series.settings);
+            self.is_read &= found.is_some();
+            let found = found.into_iter().flatten();
+            self.causes.extend(found.map(|cause| (place, cause)));
+        }
     }
-    all
 }

@@ -140,7 +140,7 @@ pub(super) fn change_in_words(
     let at: Vec<String> = at.map(|(_, cause)| cause_in_words(cause)).collect();
     let cause = match (at.is_empty(), found.causes.is_empty()) {
         (false, _) => at.join("; "),
-        (true, true) => NOTHING.to_owned(),
+        (true, true) => without_causes(found).to_owned(),
         (true, false) => "what changed is in runs beside it, see below".to_owned(),
     };
     format!(
@@ -153,7 +153,13 @@ pub(super) fn change_in_words(
     )
 }
 
-pub(super) const NOTHING: &str = "nothing in settings.json changed";
+/// What is told of a change without causes.
+fn without_causes(found: &FoundChange) -> &'static str {
+    match found.is_read {
+        true => "nothing in settings.json changed",
+        false => "a settings.json cannot be read again",
+    }
+}
 
 fn cause_in_words(
     Cause {
@@ -245,14 +251,15 @@ fn series_table(history: &History, blocks: &[char; 8]) -> Table {
 
 /// The median of the runs before the first change, and of those after the last.
 pub(super) fn levels(judged: &JudgedSeries) -> [f64; 2] {
-    match &judged.changes[..] {
-        [first, ..] => [first.before, judged.changes[judged.changes.len() - 1].after],
-        [] => {
-            let values = judged.series.runs.iter().map(|(_, value)| value.median);
-            let values: Vec<f64> = values.collect();
-            [crate::stats::median_of(&values).unwrap_or_default(); 2]
-        }
-    }
+    let values = judged.series.runs.iter().map(|(_, value)| value.median);
+    let values: Vec<f64> = values.collect();
+    // Between them there may be changes that --least leaves out.
+    let (end, start) = match (judged.changes.first(), judged.changes.last()) {
+        (Some(first), Some(last)) => (first.change.at, last.change.at),
+        _ => (values.len(), 0),
+    };
+    let median = |values: &[f64]| crate::stats::median_of(values).unwrap_or_default();
+    [median(&values[..end]), median(&values[start..])]
 }
 
 pub(super) fn verdict(judged: &JudgedSeries) -> String {
@@ -347,7 +354,8 @@ pub(super) fn causes_rows(history: &History) -> Vec<[String; 5]> {
     for (judged, found) in history.changes_in_time() {
         let run = history.run_at(judged, found.change.at);
         if found.causes.is_empty() {
-            add(run, [NOTHING.to_owned(), String::new(), String::new()]);
+            let told = without_causes(found).to_owned();
+            add(run, [told, String::new(), String::new()]);
         }
         for (place, cause) in &found.causes {
             let Cause {
