@@ -2,7 +2,7 @@
 //! `--prometheus` by promtool.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -11,36 +11,11 @@ use serde_json::Value;
 
 use crate::LIMIT;
 use crate::common::{Row, ends, hcabench, rows};
+use crate::program::exports::{lines, promtool_reads, read_by};
 use crate::testing::{Has as _, temporary};
 
 const QUEUES: &str = "queue --queue lamport,rtrb --count 200 --warmup 1ms --repeat 1 --capacity 64 --clock \
                       monotonic --out run";
-
-/// What a program writes that reads a file: it must end well.
-#[track_caller]
-fn read_by(command: &mut Command) -> String {
-    let ended = command.output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{command:?}: {told}");
-    assert_eq!(told, "", "{command:?}");
-    String::from_utf8(ended.stdout).unwrap()
-}
-
-/// The lines of a file, each as its schema wants it, with the types of all.
-#[track_caller]
-fn lines(file: &Path) -> (Vec<Value>, Vec<String>) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // The one that Debian's python3-jsonschema is for.
-    let types = read_by(
-        Command::new("/usr/bin/python3")
-            .arg(root.join("tests/anywhere/json_lines.py"))
-            .arg(root.join("docs/json-lines.schema.json"))
-            .arg(file),
-    );
-    let text = fs::read_to_string(file).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    (lines.collect(), types.lines().map(str::to_owned).collect())
-}
 
 fn of_type<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == name).collect()
@@ -218,22 +193,11 @@ fn each_benchmark_is_read_by_jsonschema_promtool_and_a_parser_of_openmetrics() {
 
         let file = folder.join("run.prom");
         let text = fs::read_to_string(&file).unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let promtool = root.join("target/tools/bin/promtool");
-        assert!(
-            promtool.exists(),
-            "run ci/setup test: {promtool:?} is missing"
-        );
-        let gauges = File::open(&file).unwrap();
-        let told = read_by(
-            Command::new(promtool)
-                .args(["check", "metrics"])
-                .stdin(gauges),
-        );
-        assert_eq!(told, "", "{benchmark}: {text}");
+        promtool_reads(&file);
         text.has(&[&format!("hcabench_{benchmark}_run_complete 1\n"), "# EOF\n"]);
         // The one that Debian's python3-prometheus-client is for.
         let mut parser = Command::new("/usr/bin/python3");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let parser = parser.arg(root.join("tests/anywhere/gauges.py"));
         let parsed = read_by(parser.arg(&file));
         let parsed = parsed.lines().filter_map(|line| {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::common::{self, expect};
 use crate::made_up_run::fabric::{MadeFabric, fabric_run};
+use crate::program::exports::promtool_reads;
 use crate::testing::{Has as _, put, temporary};
 
 /// Eight healthy nodes, on that day of January.
@@ -130,6 +131,7 @@ fn a_node_that_is_a_fifth_slower_is_named_with_when_and_on_what() {
     ]);
 
     expect(&folder, &format!("{health} --prometheus health.prom"), 3);
+    promtool_reads(&folder.join("health.prom"));
     let text = fs::read_to_string(folder.join("health.prom")).unwrap();
     text.has(&[
         "hcabench_health_runs 9\n",

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub(crate) mod exports;
 pub(crate) mod said;
 
 pub(crate) use crate::LIMIT;

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 
 use crate::between::{bounds_are_computed_again, is_within};
 use crate::machine::{Away, Disturbance, Machine, wait_until};
+use crate::program::exports::promtool_reads;
 use crate::program::{Ended, LIMIT, Running, hcabench};
 use crate::results::{Row, Table};
 
@@ -282,6 +283,7 @@ fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_o
     let first = Job::start(3, &more, &out).wait().remove(0).expect(3);
     (first.stderr).has(&["--fail-above 1ns", "6 of 6 pairs are above it"]);
     assert!(!out.join("INCOMPLETE").exists());
+    promtool_reads(&textfile);
     let text = std::fs::read_to_string(textfile).unwrap();
     assert_eq!(text.matches("percentile=\"50\"").count(), 6, "{text}");
 }
