@@ -111,7 +111,7 @@ Examples:
 
 pub(crate) const NODE: &str = "\
 Examples:
-  hcabench node --type all --rounds 8
+  hcabench node --type all --duration 1s --warmup 200ms
       How many times as long as the fastest each node-type takes, with bounds
   hcabench node --type udp --rate 100..10k --values 1..64
       Latency, missed steps and losses over rates and sizes of samples

@@ -30,8 +30,8 @@ pub(crate) struct ServeArguments {
     #[command(flatten)]
     pub secret: SecretArguments,
 
-    /// Receive at this port, unless the connecting host names one; not for node [default: the first active port, of those
-    /// with an IP address if there is one]
+    /// Receive at this port, with node that of infiniband, unless the connecting host names one [default: the first active
+    /// port, of those with an IP address if there is one]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub receiver: Option<PortRequest>,
 
@@ -85,13 +85,14 @@ impl ServeArguments {
 struct AllBenchmarks {
     #[cfg(feature = "rdma")]
     hca: HcaService,
+    node: NodeService,
 }
 
 impl Served for AllBenchmarks {
     fn check(&self) -> Result<(), Failure> {
         #[cfg(feature = "rdma")]
         self.hca.check()?;
-        NodeService.check()
+        self.node.check()
     }
 
     fn refusal(&self, hello: &Hello) -> Option<Failure> {
@@ -104,7 +105,7 @@ impl Served for AllBenchmarks {
                     .rpm or .whl) there";
                 Some(Failure::Run(text.to_owned()))
             }
-            ServedBenchmark::Node => NodeService.refusal(hello),
+            ServedBenchmark::Node => self.node.refusal(hello),
         }
     }
 
@@ -114,7 +115,7 @@ impl Served for AllBenchmarks {
             ServedBenchmark::Hca => self.hca.serve(wire, hello),
             #[cfg(not(feature = "rdma"))]
             ServedBenchmark::Hca => Ok(()),
-            ServedBenchmark::Node => NodeService.serve(wire, hello),
+            ServedBenchmark::Node => self.node.serve(wire, hello),
         }
     }
 }
@@ -145,6 +146,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         hca: HcaService {
             port: arguments.receiver.clone(),
             pair: None,
+        },
+        node: NodeService {
+            #[cfg(feature = "rdma")]
+            receiver: arguments.receiver.clone(),
         },
     });
     let quiet = arguments.quiet;

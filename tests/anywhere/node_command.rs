@@ -181,7 +181,11 @@ fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
 #[test]
 fn all_are_the_types_that_this_machine_can_run() {
     let folder = &*temporary("");
-    ends(folder, "--type all --count 50 --warmup 0 --rate 500", 0);
+    ends(
+        folder,
+        "--type all --rounds 1 --count 50 --warmup 0 --rate 500",
+        0,
+    );
     let measured = summary(folder)
         .into_iter()
         .map(|(row, _)| row["type"].clone());
@@ -193,8 +197,9 @@ fn all_are_the_types_that_this_machine_can_run() {
     );
     let left_out: BTreeSet<String> = left_out.iter().map(|row| row["type"].clone()).collect();
     assert!(measured.is_disjoint(&left_out));
-    let all = NodeType::ALL.iter().map(|one| one.name().to_owned());
-    assert_eq!(&measured | &left_out, all.collect());
+    let of_build = NodeType::ALL.iter().map(|one| one.name());
+    let all = of_build.chain(NodeType::NOT_BUILT.iter().copied());
+    assert_eq!(&measured | &left_out, all.map(str::to_owned).collect());
     // Neither needs anything of the machine.
     assert!(
         ["loopback", "shmem"]
@@ -213,6 +218,10 @@ fn a_dry_run_measures_nothing() {
     // Warm-up and measurement take 5 s each.
     assert!(document["time_s"].as_f64().unwrap() >= 3.0 * 18.0 * 10.0);
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
+    for (more, rounds) in [("", 8), ("--rounds 2", 2)] {
+        let document = ends(folder, &format!("--type all --dry-run --json {more}"), 0).json();
+        assert_eq!(document["rounds"], rounds, "{more}");
+    }
 }
 
 #[test]

@@ -430,3 +430,15 @@ impl SmallDisk {
         full.stderr.has(&["No space left"]);
     }
 }
+
+/// A port of SoftRoCE whose MTU is 4096 bytes, as its interface has longer frames.
+pub(crate) struct LongerMtu(#[expect(dead_code, reason = "held, never read")] Undo);
+
+impl LongerMtu {
+    pub(crate) fn of(device: &'static str) -> Self {
+        let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
+        let undo = Undo(vec![format!("ip link set {interface} mtu 1500")]);
+        sh(&format!("ip link set {interface} mtu 4500"));
+        LongerMtu(undo)
+    }
+}

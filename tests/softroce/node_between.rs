@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use crate::between::bounds_are_computed_again;
-use crate::machine::Machine;
+use crate::machine::{LongerMtu, Machine};
 use crate::program::{LIMIT, Program, Running, hcabench, path};
 use crate::results::Table;
+use crate::testing::Has as _;
 
 /// `hcabench serve` with a clock that is ahead by nanoseconds that this file has then; and its address.
 fn serve_ahead(told: &Path) -> (Running, String) {
@@ -27,12 +28,18 @@ fn each_sample_is_within_its_bounds_whatever_the_clocks_are_apart() {
         let out = machine.out(number.to_string());
         let drift = ["", "--clock-drift 0"][number % 2];
         let words = format!(
-            "node --peer {address} --type udp,tcp --scenario straight-run,fan-out --publishers 2 --subscribers 2 \
-             --rate 500 --count 200 --warmup 200ms --timer timerfd --poll event --hugepages off --probes 100 --samples \
-             {drift}"
+            "node --peer {address} --type udp,tcp,infiniband --service rc,uc,ud --sender rxe0 --receiver rxe1 --scenario \
+             straight-run,fan-out --publishers 2 --subscribers 2 --rate 500 --count 200 --warmup 200ms --timer timerfd \
+             --poll event --hugepages off --probes 100 --samples {drift}"
         );
         hcabench(&words).out(&out).ends(0);
         serving.wait(LIMIT).expect(0);
+        let settings = std::fs::read(out.join("settings.json")).unwrap();
+        let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap();
+        let devices = &settings["obtained"]["devices"];
+        assert_eq!(devices["sender"]["device"]["name"], "rxe0");
+        assert_eq!(devices["receiver"]["device"]["name"], "rxe1");
+        assert_eq!(Table::read(&out.join("runs.csv")).rows.len(), 2 * 5);
         let ahead = std::fs::read_to_string(&hidden).unwrap();
         let ahead: i64 = ahead.trim().parse().unwrap();
         for row in Table::read(&out.join("runs.csv")).rows {
@@ -52,4 +59,32 @@ fn each_sample_is_within_its_bounds_whatever_the_clocks_are_apart() {
         }
         bounds_are_computed_again(&out);
     }
+}
+
+#[test]
+fn what_the_port_of_the_other_host_cannot_carry_is_left_out() {
+    let machine = Machine::take();
+    let serve = || {
+        let serving = hcabench("serve --bind 127.0.0.1:0 --once --quiet").start();
+        let address = serving.line_with("serving at ");
+        (serving, address)
+    };
+    // Here a datagram has 4096 bytes, there 1024. With such ports nothing is to be sent: it can end the kernel (6.1).
+    let long = LongerMtu::of("rxe0");
+    let (serving, address) = serve();
+    let types = "--type infiniband --service ud --values 200 --rate 100 --count 20 --warmup 0";
+    let words = format!("node --peer {address} {types} --sender rxe0 --receiver rxe1 --poll event");
+    let refused = hcabench(&words).out(machine.out("long")).ends(2);
+    (refused.stderr).has(&["on ", ": --service ud", "MTU, 1024"]);
+    serving.wait(LIMIT).expect(0);
+    drop(long);
+
+    let (serving, address) = serve();
+    let words = format!("node --peer {address} --type infiniband --receiver rxe7 --sender rxe0");
+    let refused = hcabench(&words).out(machine.out("none")).ends(2);
+    refused.stderr.has(&["--receiver rxe7", "rxe1"]);
+    drop(serving);
+    let words = "node --peer 127.0.0.1:1 --type infiniband --fallback listen";
+    let refused = hcabench(words).out(machine.out("none")).ends(2);
+    (refused.stderr).has(&["--fallback listen is impossible with --peer"]);
 }

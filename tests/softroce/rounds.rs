@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::machine::{Machine, wait_until};
-use crate::program::{LIMIT, hcabench};
+use crate::program::{LIMIT, exports, hcabench};
 use crate::results::{Results, Row, Table};
 
 const ROUNDS: u64 = 3;
@@ -96,4 +96,25 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
         ended.stderr.has(&["nothing is missing"]);
         assert_eq!(lines(&out), after);
     }
+}
+
+#[test]
+fn what_it_writes_for_other_programs_is_read_by_them() {
+    let machine = Machine::take();
+    let out = machine.out("results");
+    let [stream, gauges] = ["run.jsonl", "run.prom"].map(|name| out.with_file_name(name));
+    let exports = format!(
+        "--json-lines {} --prometheus {}",
+        stream.display(),
+        gauges.display()
+    );
+    machine.ends(
+        &format!("--service rc,ud --burst 50 --rounds 2 {exports}"),
+        0,
+    );
+    let (_, types) = exports::lines(&stream);
+    let count = |kind: &str| types.iter().filter(|it| *it == kind).count();
+    assert_eq!((count("round"), count("point")), (4, 2));
+    assert_eq!(types.last().unwrap(), "end");
+    exports::promtool_reads(&gauges);
 }

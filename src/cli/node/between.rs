@@ -1,11 +1,18 @@
-//! The table of results between two hosts, made of the rows of `summary.csv`.
+//! How results between two hosts are shown.
 
-use super::present::{SETTINGS, cell, is_latency};
-use crate::driver::{Shown, View};
+use super::present::Layout;
+use crate::driver::View;
+use crate::results::schema::Column;
 use crate::results::schema::between::{P50_HIGH, P50_LOW, P99_HIGH, P99_LOW, excess, half};
 use crate::results::schema::node::{DELIVERY_RATE, LOST, REFUSED, SENT, STEPS_MISSED};
-use crate::results::schema::{Column, Data};
-use crate::terminal::table::{Column as Heading, Table};
+
+/// The latency of samples has bounds, which those of another node-type overlap; half a round trip has a value.
+const LAYOUT: Layout = Layout {
+    figures: &FIGURES,
+    first: &FIRST,
+    compared: half::P50,
+    metric: " --metric half-round-trip",
+};
 
 /// Its figures.
 const FIGURES: [Column; 14] = [
@@ -30,40 +37,7 @@ const FIRST: [Column; 4] = [LOST, half::P50, P50_HIGH, excess::P99];
 
 /// How results are shown.
 pub(crate) const VIEW: View = View {
-    tables,
-    columns,
-    json: |_| serde_json::json!({}),
+    tables: |shown| LAYOUT.tables(shown),
+    columns: || LAYOUT.columns(),
+    json: |shown| LAYOUT.json(shown),
 };
-
-/// The columns that rows can be sorted by, with their headings.
-fn columns() -> Vec<(String, Column)> {
-    let columns = SETTINGS.into_iter().chain(FIGURES);
-    columns
-        .map(|column| (column.title.to_owned(), column))
-        .collect()
-}
-
-fn heading(column: &Column) -> Heading {
-    let heading = match column.data {
-        Data::Text | Data::Flag => Heading::text(column.title),
-        _ if is_latency(column) => Heading::number(column.title, "us"),
-        _ => Heading::number(column.title, column.unit()),
-    };
-    match FIRST.contains(column) {
-        true => heading.first(),
-        false => heading,
-    }
-}
-
-fn tables(shown: &Shown<'_>) -> String {
-    if shown.summary.is_empty() {
-        return String::new();
-    }
-    let settings = SETTINGS.iter().map(|column| heading(column).setting());
-    let mut table = Table::new(settings.chain(FIGURES.iter().map(heading)).collect());
-    for record in shown.summary {
-        let columns = SETTINGS.iter().chain(&FIGURES);
-        table.row(Vec::from_iter(columns.map(|column| cell(record, column))));
-    }
-    table.brief(shown.brief).render(shown.width)
-}

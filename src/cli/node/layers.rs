@@ -9,15 +9,19 @@ use crate::sorting::sort_by;
 use crate::stats::rank::Shift;
 use crate::stats::ranking::{ERROR, Ranking};
 
-/// What a row is called whose share of copies that arrived is lower.
+/// The share of copies that arrive, from which on a row is ranked.
 const DELIVERS: f64 = 0.99;
 
 /// A row and its rounds.
 pub(super) struct Layer<'a> {
     pub(super) record: &'a Record,
-    /// The median latency of each round.
+    /// The figure that is compared; none without a round.
+    median: Option<f64>,
+    /// The same of each round.
     rounds: Vec<f64>,
-    /// How many times the median latency of the fastest.
+    /// Whether it has a place: it delivers, or none of its group does.
+    is_ranked: bool,
+    /// How many times that of the fastest which is ranked.
     pub(super) relative: Option<Relative>,
 }
 
@@ -46,21 +50,30 @@ impl Relative {
 }
 
 impl<'a> Layer<'a> {
-    fn new(record: &'a Record, runs: &[Record]) -> Self {
+    fn new(record: &'a Record, runs: &[Record], compared: &Column) -> Self {
         let name = record.text(&POINT);
         let is_of_it = |run: &&Record| run.text(&POINT) == name && is_complete(run);
         let rounds = runs.iter().filter(is_of_it);
-        let rounds = rounds.filter_map(|run| run.number(columns::latency::P50.name));
+        let rounds = rounds.filter_map(|run| run.number(compared.name));
+        let rounds: Vec<f64> = rounds.collect();
+        let median = record.number(compared.name);
         Layer {
             record,
-            rounds: rounds.collect(),
+            median: median.filter(|_| !rounds.is_empty()),
+            rounds,
+            is_ranked: false,
             relative: None,
         }
     }
 
-    fn median(&self) -> Option<f64> {
-        let median = self.record.number(columns::latency::P50.name);
-        median.filter(|_| !self.rounds.is_empty())
+    /// The share of copies that arrived, where it is too low for latencies to be compared with others.
+    fn low_delivery(&self) -> Option<f64> {
+        let delivered = self.record.number(columns::DELIVERY_RATE.name);
+        delivered.filter(|delivered| *delivered < DELIVERS)
+    }
+
+    fn delivers(&self) -> bool {
+        self.median.is_some() && self.low_delivery().is_none()
     }
 
     /// The type, and where it has one, the service.
@@ -70,7 +83,8 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Rows that differ by their type alone, the fastest first; those without a latency are last.
+/// Rows that differ by their type alone: first those that are ranked, the fastest first, and last those without a
+/// latency.
 pub(super) struct LayerGroup<'a> {
     pub(super) layers: Vec<Layer<'a>>,
     /// The settings that they share, as texts.
@@ -79,12 +93,17 @@ pub(super) struct LayerGroup<'a> {
 
 impl<'a> LayerGroup<'a> {
     /// The groups of all rows, in the order of their first rows.
-    pub(super) fn all(summary: &'a [Record], runs: &[Record], settings: &[Column]) -> Vec<Self> {
+    pub(super) fn all(
+        summary: &'a [Record],
+        runs: &[Record],
+        settings: &[Column],
+        compared: &Column,
+    ) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for record in summary {
             let shared = settings.iter().filter(|column| !Self::is_of_type(column));
             let shared: Vec<String> = shared.map(|column| record.text(column)).collect();
-            let layer = Layer::new(record, runs);
+            let layer = Layer::new(record, runs, compared);
             match groups.iter_mut().find(|group| group.shared == shared) {
                 Some(group) => group.layers.push(layer),
                 None => groups.push(LayerGroup {
@@ -103,11 +122,17 @@ impl<'a> LayerGroup<'a> {
     }
 
     fn relate(&mut self) {
-        let median = |layer: &Layer<'_>| layer.median().unwrap_or(f64::INFINITY);
+        let any_delivers = self.layers.iter().any(Layer::delivers);
+        for layer in &mut self.layers {
+            layer.is_ranked = layer.median.is_some() && layer.delivers() == any_delivers;
+        }
+        let median = |layer: &Layer<'_>| layer.median.unwrap_or(f64::INFINITY);
         sort_by(&mut self.layers, |one, other| {
-            median(one).total_cmp(&median(other))
+            let place = |layer: &Layer<'_>| (layer.median.is_none(), !layer.is_ranked);
+            let places = place(one).cmp(&place(other));
+            places.then_with(|| median(one).total_cmp(&median(other)))
         });
-        let Some(fastest) = self.layers.first().filter(|it| it.median().is_some()) else {
+        let Some(fastest) = self.layers.first().filter(|it| it.is_ranked) else {
             return;
         };
         let fastest = fastest.rounds.clone();
@@ -117,27 +142,29 @@ impl<'a> LayerGroup<'a> {
                     times: 1.0,
                     bounds: None,
                 }),
-                _ if layer.median().is_none() => None,
+                _ if layer.median.is_none() => None,
                 _ => Relative::of(&fastest, &layer.rounds),
             };
         }
     }
 
-    /// Which is the fastest, as far as rounds distinguish them, and of which of them not all arrived.
+    /// Which is the fastest, as far as rounds distinguish them, and of which too few copies arrived.
     pub(super) fn verdict(&self) -> String {
-        let ranked = self.layers.iter().filter(|layer| layer.median().is_some());
+        let ranked = self.layers.iter().filter(|layer| layer.is_ranked);
         let ranked: Vec<&Layer<'_>> = ranked.collect();
         let rounds = ranked.iter().map(|layer| layer.rounds.clone());
         let ranking = Ranking::of(&Vec::from_iter(rounds), false);
         let name = |place: usize| ranked[ranking.order[place]].name();
         let verdict = crate::cli::ranking::verdict(&ranking, "node-types", name);
         let few = self.layers.iter().filter_map(|layer| {
-            let delivered = layer.record.number(columns::DELIVERY_RATE.name)?;
-            let share = units::digits(100.0 * delivered);
-            (delivered < DELIVERS).then(|| format!("{} delivered {share} %", layer.name()))
+            let share = units::digits(100.0 * layer.low_delivery()?);
+            Some(format!("{} delivered {share} %", layer.name()))
         });
         match Vec::from_iter(few).join(", ").as_str() {
             "" => verdict,
+            few if self.layers.iter().any(Layer::delivers) => {
+                format!("{verdict} Not ranked, as their latencies are of what arrived: {few}.")
+            }
             few => format!("{verdict} Latencies are of what arrived: {few}."),
         }
     }
@@ -146,6 +173,46 @@ impl<'a> LayerGroup<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::schema::STATUS;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn a_layer_that_loses_samples_is_behind_and_no_measure_of_others() {
+        let row = |name: &str, median: f64, delivered: f64| {
+            let mut record = Record::new();
+            record
+                .set(&columns::TYPE, name)
+                .set(&POINT, name)
+                .set(&STATUS, "complete")
+                .set(&columns::latency::P50, median)
+                .set(&columns::DELIVERY_RATE, delivered);
+            record
+        };
+        let summary = [
+            row("udp", 1e3, 0.4),
+            row("tcp", 4e3, 1.0),
+            row("unix", 2e3, 0.995),
+        ];
+        let p50 = columns::latency::P50;
+        let groups = LayerGroup::all(&summary, &summary, &[columns::TYPE], &p50);
+        let [group] = groups.as_slice() else {
+            panic!("{} groups", groups.len());
+        };
+        let shown = group.layers.iter();
+        let shown = shown.map(|it| (it.name(), it.relative.unwrap().times));
+        let [first, second, third] = Vec::from_iter(shown).try_into().unwrap();
+        assert_eq!(first, ("unix".to_owned(), 1.0));
+        assert_eq!((second.0.as_str(), third.0.as_str()), ("tcp", "udp"));
+        assert!((second.1 - 2.0).abs() < 1e-9 && (third.1 - 0.5).abs() < 1e-9);
+        let verdict = group.verdict();
+        verdict.has(&["1 pair", "Not ranked", "udp delivered 40.0 %"]);
+
+        // Where none delivers they are compared all the same.
+        let groups = LayerGroup::all(&summary[..1], &summary[..1], &[columns::TYPE], &p50);
+        let layer = &groups[0].layers[0];
+        assert_eq!(layer.relative.unwrap().times, 1.0);
+        (groups[0].verdict()).has(&["Latencies are of what arrived: udp delivered 40.0 %"]);
+    }
 
     #[test]
     fn a_ratio_has_bounds_from_four_rounds_on_and_holds_the_truth() {

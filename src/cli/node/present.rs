@@ -1,4 +1,4 @@
-//! The table, made of the rows of `summary.csv`.
+//! The table of one host, and what it shares with that of two; both are made of the rows of `summary.csv`.
 
 use super::layers::{Layer, LayerGroup};
 use crate::driver::{Shown, View};
@@ -11,7 +11,7 @@ use crate::terminal::{text_width_of, wrap};
 use serde_json::{Value, json};
 
 /// The settings of the table.
-pub(super) const SETTINGS: [Column; 9] = [
+const SETTINGS: [Column; 9] = [
     columns::TYPE,
     columns::SERVICE,
     columns::SCENARIO,
@@ -22,6 +22,14 @@ pub(super) const SETTINGS: [Column; 9] = [
     columns::VALUES,
     columns::POLL,
 ];
+
+/// How the results of one host are shown.
+const LAYOUT: Layout = Layout {
+    figures: &FIGURES,
+    first: &FIRST,
+    compared: columns::latency::P50,
+    metric: "",
+};
 
 /// Its figures.
 const FIGURES: [Column; 11] = [
@@ -48,18 +56,24 @@ const FIRST: [Column; 4] = [
 
 /// How results are shown.
 pub(crate) const VIEW: View = View {
-    tables,
-    columns,
-    json,
+    tables: |shown| LAYOUT.tables(shown),
+    columns: || LAYOUT.columns(),
+    json: |shown| LAYOUT.json(shown),
 };
 
-/// The columns that rows can be sorted by, with their headings.
-pub(crate) fn columns() -> Vec<(String, Column)> {
-    let columns = SETTINGS.into_iter().chain(FIGURES);
-    columns.map(|column| (title(&column), column)).collect()
+/// What is shown of rows, beside their settings.
+pub(super) struct Layout {
+    /// The figures of the table.
+    pub(super) figures: &'static [Column],
+    /// Those that people ask for first.
+    pub(super) first: &'static [Column],
+    /// By which node-types are compared.
+    pub(super) compared: Column,
+    /// The options of `plot percentiles` that draw it.
+    pub(super) metric: &'static str,
 }
 
-pub(super) fn title(column: &Column) -> String {
+fn title(column: &Column) -> String {
     match *column == columns::intended::P99 {
         true => "intended p99".to_owned(),
         false => column.title.to_owned(),
@@ -67,101 +81,113 @@ pub(super) fn title(column: &Column) -> String {
 }
 
 /// Latencies are shown in microseconds.
-pub(super) fn is_latency(column: &Column) -> bool {
+fn is_latency(column: &Column) -> bool {
     column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
-fn groups<'a>(shown: &Shown<'a>) -> Vec<LayerGroup<'a>> {
-    LayerGroup::all(shown.summary, shown.runs, &SETTINGS)
-}
-
-/// How node-types compare.
-fn json(shown: &Shown<'_>) -> Value {
-    let groups = groups(shown);
-    let compared = groups.iter().filter(|group| group.layers.len() > 1);
-    let layers = compared.flat_map(|group| &group.layers);
-    let of_layer = |layer: &Layer<'_>| {
-        let found = layer.relative?;
-        let [low, high] = found.bounds.map_or([None; 2], |bounds| bounds.map(Some));
-        Some(json!({
-            "point": layer.record.text(&POINT),
-            "times_the_fastest": found.times,
-            "at_least": low,
-            "at_most": high,
-        }))
-    };
-    json!({ "relative": Vec::from_iter(layers.filter_map(of_layer)) })
-}
-
-/// All that is shown of a run. Node-types that differ in nothing else are sorted by their median, unless the rows are
-/// sorted otherwise.
-pub(crate) fn tables(shown: &Shown<'_>) -> String {
-    if shown.summary.is_empty() {
-        return String::new();
+impl Layout {
+    /// The columns that rows can be sorted by, with their headings.
+    pub(super) fn columns(&self) -> Vec<(String, Column)> {
+        let columns = SETTINGS.iter().chain(self.figures);
+        columns.map(|column| (title(column), *column)).collect()
     }
-    let groups = groups(shown);
-    let compares = groups.iter().any(|group| group.layers.len() > 1);
-    let heading = |column: &Column| {
-        let heading = match column.data {
-            Data::Text | Data::Flag => Heading::text(title(column)),
-            _ if is_latency(column) => Heading::number(title(column), "us"),
-            _ => Heading::number(title(column), column.unit()),
+
+    fn groups<'a>(&self, shown: &Shown<'a>) -> Vec<LayerGroup<'a>> {
+        LayerGroup::all(shown.summary, shown.runs, &SETTINGS, &self.compared)
+    }
+
+    /// How node-types compare.
+    pub(super) fn json(&self, shown: &Shown<'_>) -> Value {
+        let groups = self.groups(shown);
+        let compared = groups.iter().filter(|group| group.layers.len() > 1);
+        let layers = compared.flat_map(|group| &group.layers);
+        let of_layer = |layer: &Layer<'_>| {
+            let found = layer.relative?;
+            let [low, high] = found.bounds.map_or([None; 2], |bounds| bounds.map(Some));
+            Some(json!({
+                "point": layer.record.text(&POINT),
+                "times_the_fastest": found.times,
+                "at_least": low,
+                "at_most": high,
+            }))
         };
-        match FIRST.contains(column) {
-            true => heading.first(),
-            false => heading,
+        json!({ "relative": Vec::from_iter(layers.filter_map(of_layer)) })
+    }
+
+    /// All that is shown of a run. Node-types that differ in nothing else are sorted by their median, unless the rows are
+    /// sorted otherwise.
+    pub(super) fn tables(&self, shown: &Shown<'_>) -> String {
+        if shown.summary.is_empty() {
+            return String::new();
         }
-    };
-    let headings = SETTINGS.iter().map(|column| heading(column).setting());
-    let relative = [
-        Heading::number("p50 is", "x fastest").first(),
-        Heading::number("95 % of it", "x fastest").first(),
-    ];
-    let relative = relative.into_iter().filter(|_| compares);
-    let figures = FIGURES.iter().map(heading);
-    let mut table = Table::new(headings.chain(relative).chain(figures).collect());
-    let row = |layer: &Layer<'_>| {
-        let cell = |column: &Column| cell(layer.record, column);
-        let relative = relative_cells(layer).into_iter().filter(|_| compares);
-        let settings = SETTINGS.iter().map(cell);
-        Vec::from_iter(settings.chain(relative).chain(FIGURES.iter().map(cell)))
-    };
-    if compares && !shown.sorted {
-        for group in &groups {
-            group.layers.iter().for_each(|layer| {
-                table.row(row(layer));
-            });
-            table.separator();
-        }
-    } else {
-        for record in shown.summary {
-            let mut layers = groups.iter().flat_map(|group| &group.layers);
-            let is_it = |layer: &&Layer<'_>| std::ptr::eq(layer.record, record);
-            if let Some(layer) = layers.find(is_it) {
-                table.row(row(layer));
+        let groups = self.groups(shown);
+        let compares = groups.iter().any(|group| group.layers.len() > 1);
+        let heading = |column: &Column| {
+            let heading = match column.data {
+                Data::Text | Data::Flag => Heading::text(title(column)),
+                _ if is_latency(column) => Heading::number(title(column), "us"),
+                _ => Heading::number(title(column), column.unit()),
+            };
+            match self.first.contains(column) {
+                true => heading.first(),
+                false => heading,
+            }
+        };
+        let headings = SETTINGS.iter().map(|column| heading(column).setting());
+        let relative = [
+            Heading::number(format!("{} is", title(&self.compared)), "x fastest").first(),
+            Heading::number("95 % of it", "x fastest").first(),
+        ];
+        let relative = relative.into_iter().filter(|_| compares);
+        let figures = self.figures.iter().map(heading);
+        let mut table = Table::new(headings.chain(relative).chain(figures).collect());
+        let row = |layer: &Layer<'_>| {
+            let cell = |column: &Column| cell(layer.record, column);
+            let relative = relative_cells(layer).into_iter().filter(|_| compares);
+            let settings = SETTINGS.iter().map(cell);
+            Vec::from_iter(
+                settings
+                    .chain(relative)
+                    .chain(self.figures.iter().map(cell)),
+            )
+        };
+        if compares && !shown.sorted {
+            for group in &groups {
+                group.layers.iter().for_each(|layer| {
+                    table.row(row(layer));
+                });
+                table.separator();
+            }
+        } else {
+            for record in shown.summary {
+                let mut layers = groups.iter().flat_map(|group| &group.layers);
+                let is_it = |layer: &&Layer<'_>| std::ptr::eq(layer.record, record);
+                if let Some(layer) = layers.find(is_it) {
+                    table.row(row(layer));
+                }
             }
         }
+        let mut text = table.brief(shown.brief).render(shown.width);
+        let compared = groups.iter().filter(|group| group.layers.len() > 1);
+        let compared: Vec<&LayerGroup<'_>> = compared.collect();
+        for line in verdicts(&compared) {
+            let line = wrap(&line, text_width_of(shown.width) - 2);
+            text += &format!("{}\n", line.join("\n  "));
+        }
+        if compares && !shown.brief {
+            let kind = match compared.len() {
+                1 => "percentiles",
+                _ => "median",
+            };
+            // A command stays in one line.
+            let (folder, metric) = (printable_path(shown.folder), self.metric);
+            text += &format!("figure: hcabench plot {kind} {folder}{metric} --out layers.svg\n");
+        }
+        text
     }
-    let mut text = table.brief(shown.brief).render(shown.width);
-    let compared = groups.iter().filter(|group| group.layers.len() > 1);
-    let compared: Vec<&LayerGroup<'_>> = compared.collect();
-    for line in verdicts(&compared) {
-        let line = wrap(&line, text_width_of(shown.width) - 2);
-        text += &format!("{}\n", line.join("\n  "));
-    }
-    if compares && !shown.brief {
-        let kind = match compared.len() {
-            1 => "percentiles",
-            _ => "median",
-        };
-        // A command stays in one line.
-        let folder = printable_path(shown.folder);
-        text += &format!("figure: hcabench plot {kind} {folder} --out layers.svg\n");
-    }
-    text
 }
 
-pub(super) fn cell(record: &Record, column: &Column) -> String {
+fn cell(record: &Record, column: &Column) -> String {
     match record.number(column.name) {
         Some(ns) if is_latency(column) => units::significant(ns / 1e3),
         Some(rate) if *column == columns::RATE => format!("{rate}"),

@@ -29,9 +29,10 @@ pub(crate) fn node_types(text: &str) -> Result<NodeTypes, String> {
         true => Ok(NodeType::ALL.to_vec()),
         false => match one(part) {
             Ok(found) => Ok(vec![found]),
-            Err(refusal) => {
-                Err(not_built(part, NodeType::NOT_BUILT).unwrap_or(format!("{refusal}, all")))
-            }
+            Err(refusal) => Err(match not_built(part, NodeType::NOT_BUILT) {
+                Some(name) => NodeType::how_to_get(name),
+                None => format!("{refusal}, all"),
+            }),
         },
     })?;
     Ok(NodeTypes {
@@ -88,14 +89,10 @@ pub(crate) fn inline(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("{text:?} is not a size from 0 bytes to 4 GiB, such as 128 or 1k"))
 }
 
-/// How to get a node-type, if it is one of these that a build does not have.
-fn not_built(part: &str, not_built: &[&str]) -> Option<String> {
-    let mut names = not_built.iter();
-    let name = names.find(|name| part.trim().eq_ignore_ascii_case(name))?;
-    Some(format!(
-        "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo build \
-         --release --features {name}"
-    ))
+/// The name of a node-type, if it is one of these that a build does not have.
+fn not_built<'a>(part: &str, not_built: &[&'a str]) -> Option<&'a str> {
+    let mut names = not_built.iter().copied();
+    names.find(|name| part.trim().eq_ignore_ascii_case(name))
 }
 
 /// `spawn`, or where a broker listens: `localhost:1883`, `[::1]:1883`.
@@ -132,8 +129,9 @@ mod tests {
 
     #[test]
     fn a_node_type_that_a_build_does_not_have_is_refused_with_the_way_to_get_it() {
-        let told = not_built(" MQTT", &["zeromq", "mqtt"]).unwrap();
-        told.has(&["\"mqtt\"", "package", "--features mqtt"]);
+        let found = not_built(" MQTT", &["zeromq", "mqtt"]).unwrap();
+        assert_eq!(found, "mqtt");
+        NodeType::how_to_get(found).has(&["\"mqtt\"", "package", "--features mqtt"]);
         assert_eq!(not_built("pipe", &["zeromq", "mqtt"]), None);
     }
 

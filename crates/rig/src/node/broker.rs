@@ -280,11 +280,6 @@ impl Broker {
             "the broker at {at} ({name}) has ended: {status}{told}"
         ))
     }
-
-    /// What it has taken by now; none once it has ended.
-    pub fn usage(&self) -> Option<Usage> {
-        Usage::of(self.id())
-    }
 }
 
 impl Usage {
@@ -325,7 +320,7 @@ mod tests {
 
     fn it_listens_is_measured_and_ends(program: &'static BrokerProgram) {
         let mut broker = Broker::spawn(program, || true).unwrap();
-        let usage = broker.usage().unwrap();
+        let usage = Usage::of(broker.id()).unwrap();
         assert!(usage.resident_bytes > 0 && usage.peak_bytes >= usage.resident_bytes);
         assert!(usage.cpu > Duration::ZERO);
         assert_eq!(broker.gone(), None);
@@ -343,7 +338,7 @@ mod tests {
             )),
             "{reason}"
         );
-        assert!(broker.usage().is_none());
+        assert!(Usage::of(broker.id()).is_none());
         let port = broker.address().port;
         drop(broker);
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use crate::buffer::BufferError;
 use crate::host::HostError;
@@ -55,6 +56,18 @@ pub enum NodeError {
     /// The other end has closed the connection: why, that end reports.
     #[error("{0}")]
     PeerEnded(String),
+    /// Within the time of --timeout too few of the other ends have done what this one waits for.
+    #[error("{came} of {all} {what} within {} s: a higher --timeout waits longer", patience.as_secs_f64())]
+    TooFew {
+        /// How many have.
+        came: usize,
+        /// How many were to.
+        all: usize,
+        /// Who has done what: `publishers have connected`.
+        what: String,
+        /// The time.
+        patience: Duration,
+    },
     /// It was stopped before it was ready.
     #[error("the connection was given up before it was there")]
     GivenUp,

@@ -148,6 +148,14 @@ impl NodeType {
         "grpc",
     ];
 
+    /// The way to get one of these.
+    pub fn how_to_get(name: &str) -> String {
+        format!(
+            "this hcabench is built without {name:?}: install a package, which has all node-types, or build with cargo \
+             build --release --features {name}"
+        )
+    }
+
     /// Memory that all ends share, where it takes some.
     ///
     /// # Errors
@@ -373,14 +381,11 @@ impl NodeType {
                 })
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
-            NodeType::Udp => loopback_interface::refusal("--type udp"),
-            NodeType::Tcp => {
-                loopback_interface::refusal("--type tcp").or_else(|| tcp::refusal(settings))
-            }
-            NodeType::Unix => None,
+            NodeType::Tcp => tcp::refusal(settings),
+            NodeType::Udp | NodeType::Unix => None,
             NodeType::Multicast => multicast::refusal(wiring, settings),
             #[cfg(feature = "grpc")]
-            NodeType::Grpc => loopback_interface::refusal("--type grpc"),
+            NodeType::Grpc => None,
             #[cfg(feature = "iceoryx2")]
             NodeType::Iceoryx2 => super::iceoryx2::refusal(wiring, settings),
             #[cfg(feature = "mqtt")]
@@ -390,9 +395,22 @@ impl NodeType {
             #[cfg(feature = "redis")]
             NodeType::Redis => super::redis::refusal(wiring, settings.redis_kind),
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => (self.refusal_of_library())
-                .or_else(|| loopback_interface::refusal("--type zeromq")),
+            NodeType::Zeromq => self.refusal_of_library(),
         })
+    }
+
+    /// Why its ends cannot be on one host, if so.
+    pub fn refusal_on_one_host(self) -> Option<String> {
+        let is_over_loopback = match self {
+            NodeType::Udp | NodeType::Tcp => true,
+            #[cfg(feature = "grpc")]
+            NodeType::Grpc => true,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        };
+        let what = || format!("--type {}", self.name());
+        (is_over_loopback.then(what)).and_then(|what| loopback_interface::refusal(&what))
     }
 
     /// Why a library that it loads is not there, if so.
@@ -416,7 +434,7 @@ impl NodeType {
     /// Why its ends cannot be on two hosts, if so.
     pub fn refusal_between_hosts(self) -> Option<String> {
         let why = match self {
-            NodeType::Udp | NodeType::Tcp => return None,
+            NodeType::InfiniBand | NodeType::Udp | NodeType::Tcp => return None,
             #[cfg(feature = "grpc")]
             NodeType::Grpc => return None,
             #[cfg(feature = "zeromq")]
@@ -432,9 +450,6 @@ impl NodeType {
             NodeType::Iceoryx2 => "its samples lie in the memory of one host",
             NodeType::Unix => "its sockets are files of one host",
             NodeType::Multicast => "its ends join groups of one host",
-            NodeType::InfiniBand => {
-                "it is measured between ports of one host; hcabench --peer without a command measures adapters of two"
-            }
         };
         let name = self.name();
         Some(format!("--type {name} is impossible with --peer: {why}"))

@@ -1,5 +1,5 @@
-//! The kernel's loopback interface, by which `udp`, `tcp`, `zeromq` and a broker that is started for a run
-//! send.
+//! The kernel's loopback interface, by which node-types with sockets of IP, and a broker that is started for a run, send
+//! on one host.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -25,8 +25,8 @@
 //! | [`multicast`] | datagrams to groups |
 //! | `nats` | by way of a server of NATS; feature `nats` |
 //! | `redis` | by way of a server of Redis; feature `redis` |
-//! | [`tcp`] | connections of TCP over the loopback |
-//! | [`udp`] | datagrams over the loopback |
+//! | [`tcp`] | connections of TCP |
+//! | [`udp`] | datagrams |
 //! | [`unix`] | Unix sockets |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
@@ -78,8 +78,15 @@ pub use pool::{Pool, Slot};
 pub use settings::Settings;
 pub use wiring::{Scenario, Wiring};
 
+use std::time::Duration;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// How long an end that sleeps does not look at the stop flag, in milliseconds.
+const LONGEST_SLEEP_MS: u16 = 20;
+/// How often an end looks that waits for others, or for the kernel.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// One end of a connection.
 ///

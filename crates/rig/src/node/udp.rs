@@ -11,10 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring, fill};
-
-/// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
-const LONGEST_SLEEP_MS: u16 = 20;
+use super::{LONGEST_SLEEP_MS, Maker, Node, NodeError, Pool, Settings, Slot, Wiring, fill};
 
 /// The end that sends.
 #[derive(Debug)]

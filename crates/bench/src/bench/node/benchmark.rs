@@ -380,10 +380,11 @@ impl Benchmark for NodeBenchmark {
         let [facts, devices] = {
             machine.fabric = verbs::open(&mut self.plan, &self.config, self.sweep.all_types)?;
             let fabric = machine.fabric.as_ref();
-            [fabric.map(verbs::facts), fabric.map(verbs::devices)]
+            [verbs::facts, verbs::devices].map(|told| Some(told(fabric?, &self.config)))
         };
         #[cfg(not(feature = "rdma"))]
         let [facts, devices]: [Option<serde_json::Value>; 2] = [None, None];
+        let mut devices = devices;
         if let Some(remote) = &machine.remote {
             let mut remote = remote.borrow_mut();
             let address = remote.address()?;
@@ -399,7 +400,21 @@ impl Benchmark for NodeBenchmark {
         let mut hosts = None;
         if let (Some(remote), Some(asked)) = (&machine.remote, &self.config.peer) {
             let mut remote = remote.borrow_mut();
-            remote.prepare(&self.config, &self.plan.points)?;
+            let prepared = remote.prepare(&self.config, &self.plan.points)?;
+            let device = prepared.iter().find_map(|it| it.device.as_ref());
+            if let (Some(devices), Some(device)) = (&mut devices, device) {
+                devices["receiver"] = device.clone();
+            }
+            let refused = self.plan.points.clone().into_iter().zip(prepared);
+            let host = &remote.there.host;
+            let told = |reason| format!("on {host}: {reason}");
+            let refused = refused.filter_map(|(point, it)| Some((point, told(it.refusal?))));
+            let refused: Vec<(Point, String)> = refused.collect();
+            self.plan.without(&self.config, |point| {
+                let reason = refused.iter().find(|(it, _)| it == point);
+                reason.map(|(_, reason)| reason.clone())
+            });
+            self.check_points()?;
             let (here, there) = (&remote.here, &remote.there);
             hosts = Some(json!({ "publishers": here, "subscribers": there }));
             if here.boot_id == there.boot_id {

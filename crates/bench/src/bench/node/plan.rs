@@ -4,9 +4,10 @@ use super::config::{Config, RunsAs};
 use super::point::Point;
 use super::{broker, rows};
 use crate::host::system_files::SystemFiles;
+use crate::node::fallback::Fallback;
 use crate::node::{NodeType, Wiring};
 use crate::results::Record;
-use crate::results::schema::REASON;
+use crate::results::schema::{REASON, node as columns};
 use crate::rig::ports::Service;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +75,12 @@ impl Plan {
                 }
             }
         }
+        for name in NodeType::NOT_BUILT.iter().filter(|_| sweep.all_types) {
+            let mut row = Record::new();
+            row.set(&columns::TYPE, *name)
+                .set(&REASON, NodeType::how_to_get(name));
+            plan.left_out.push(row);
+        }
         if sweep.all_types && cfg!(feature = "rdma") && !has_devices() {
             plan.without_infiniband(config, &format!("no RDMA device on this host (/{DEVICES})"));
         }
@@ -95,10 +102,19 @@ impl Plan {
             RunsAs::Processes => point.node_type.refusal_of_processes(),
         };
         let of_hosts = || {
-            config.peer.as_ref()?;
+            if config.peer.is_none() {
+                return point.node_type.refusal_on_one_host();
+            }
             let ends = "--ends processes is impossible with --peer: on each host, ends are threads of one process";
             let of_ends = (point.ends == RunsAs::Processes).then(|| ends.to_owned());
-            point.node_type.refusal_between_hosts().or(of_ends)
+            let falls_back = config.verbs.fallback == Some(Fallback::Listen);
+            let of_fallback = (falls_back && point.node_type == NodeType::InfiniBand).then(|| {
+                "--fallback listen is impossible with --peer: subscribers on another host do not learn where a \
+                 publisher listens"
+                    .to_owned()
+            });
+            let of_type = point.node_type.refusal_between_hosts();
+            of_type.or(of_ends).or(of_fallback)
         };
         let refusal = of_hosts().or(refusal).or_else(of_processes);
         match refusal.or_else(|| broker::refusal(&point, config)) {

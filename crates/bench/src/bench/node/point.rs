@@ -51,7 +51,7 @@ impl Point {
                 max_inline: verbs.max_inline,
                 signal_every: verbs.signal_every,
                 receive_threshold: verbs.receive_threshold,
-                fallback: verbs.fallback.unwrap_or(self.usual_fallback()),
+                fallback: verbs.fallback.unwrap_or(self.usual_fallback(config)),
             },
             timeout: config.timeout,
             qos: config.qos,
@@ -64,13 +64,11 @@ impl Point {
             address: Ipv4Addr::LOCALHOST.into(),
         }
     }
-}
 
-impl Point {
     /// What publishers of infiniband do that cannot connect, where nothing else was asked for.
-    fn usual_fallback(&self) -> Fallback {
-        match self.service {
-            Some(Service::Ud) => Fallback::Fatal,
+    fn usual_fallback(&self, config: &Config) -> Fallback {
+        match (self.service, &config.peer) {
+            (Some(Service::Ud), _) | (_, Some(_)) => Fallback::Fatal,
             _ => Fallback::Listen,
         }
     }

@@ -16,7 +16,6 @@ mod subscriber;
 
 use std::fmt;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -29,11 +28,8 @@ pub use subscriber::ConnectedSubscriber;
 
 use super::pool::WORD;
 use super::wiring::Distribution;
-use super::{Maker, NodeError, Settings, Wiring};
+use super::{LONGEST_SLEEP_MS, Maker, NodeError, Settings, Wiring};
 
-/// How long an end that sleeps does not look at the stop flag, in milliseconds.
-const LONGEST_SLEEP_MS: u16 = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Bytes of the length before a sample.
 const LENGTH: usize = size_of::<u32>();
 

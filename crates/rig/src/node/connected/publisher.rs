@@ -8,7 +8,8 @@ use nix::errno::Errno;
 use nix::poll::PollFlags;
 use nix::sys::socket::{MsgFlags, SockFlag, connect, send};
 
-use super::{BETWEEN_LOOKS, Connected, Sockets, failed, sleep_until};
+use super::{Connected, Sockets, failed, sleep_until};
+use crate::node::BETWEEN_LOOKS;
 use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Slot};
 

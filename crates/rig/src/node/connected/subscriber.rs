@@ -8,8 +8,9 @@ use nix::poll::PollFlags;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{MsgFlags, SockFlag, accept4, recv};
 
-use super::{BETWEEN_LOOKS, Connected, LENGTH, LONGEST_SLEEP_MS, Sockets, failed, sleep_until};
+use super::{Connected, LENGTH, Sockets, failed, sleep_until};
 use crate::node::settings::Poll;
+use crate::node::{BETWEEN_LOOKS, LONGEST_SLEEP_MS};
 use crate::node::{Node, NodeError, Pool, Slot, fill};
 
 /// Bytes that one call reads at most, unless a sample is longer.
@@ -168,12 +169,12 @@ impl ConnectedSubscriber {
                 return Err(NodeError::GivenUp);
             }
             if begun.elapsed() >= self.patience {
-                return Err(NodeError::Gone(format!(
-                    "{} of {} publishers have connected within {} s: a higher --timeout waits longer",
-                    self.connections.len(),
-                    self.publishers,
-                    self.patience.as_secs_f64()
-                )));
+                return Err(NodeError::TooFew {
+                    came: self.connections.len(),
+                    all: self.publishers,
+                    what: "publishers have connected".to_owned(),
+                    patience: self.patience,
+                });
             }
             match accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC) {
                 Ok(socket) => strangers.push(Connection {

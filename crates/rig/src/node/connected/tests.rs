@@ -10,7 +10,7 @@ use crate::testing::Has as _;
 use nix::sys::socket::{MsgFlags, accept, connect, recv, send};
 use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 type EndsOf<S> = Ends<ConnectedPublisher<S>, ConnectedSubscriber>;
 

@@ -17,7 +17,6 @@ mod publisher;
 mod subscriber;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use tonic::Status;
@@ -33,7 +32,6 @@ use super::{Maker, NodeError, Settings, Wiring};
 const PATH: &str = "/hcabench.Node/Publish";
 /// The metadata with the name of the run.
 const RUN: &str = "hcabench-run";
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// Makes servers, and clients that call them.
 #[derive(Debug)]

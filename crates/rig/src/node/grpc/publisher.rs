@@ -17,8 +17,9 @@ use tonic::codegen::http::uri::PathAndQuery;
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
 
-use super::{BETWEEN_LOOKS, Grpc, PATH, RUN, RawCodec};
+use super::{Grpc, PATH, RUN, RawCodec};
 use crate::host::threads;
+use crate::node::BETWEEN_LOOKS;
 use crate::node::runtime::NodeRuntime;
 use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Slot};
@@ -102,12 +103,12 @@ impl Node for GrpcPublisher {
                 return Err(NodeError::GivenUp);
             }
             if begun.elapsed() >= self.patience {
-                return Err(NodeError::Gone(format!(
-                    "{} of {} subscribers have taken the call within {} s: a higher --timeout waits longer",
-                    self.state.taken.load(Ordering::Relaxed),
-                    self.targets.len(),
-                    self.patience.as_secs_f64()
-                )));
+                return Err(NodeError::TooFew {
+                    came: self.state.taken.load(Ordering::Relaxed),
+                    all: self.targets.len(),
+                    what: "subscribers have taken the call".to_owned(),
+                    patience: self.patience,
+                });
             }
             std::thread::sleep(BETWEEN_LOOKS);
         }

@@ -19,7 +19,8 @@ use tonic::server::{Grpc as Server, StreamingService};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{BETWEEN_LOOKS, Grpc, RUN, RawCodec};
+use super::{Grpc, RUN, RawCodec};
+use crate::node::BETWEEN_LOOKS;
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Slot, fill};
@@ -104,12 +105,12 @@ impl Node for GrpcSubscriber {
                 return Err(NodeError::GivenUp);
             }
             if begun.elapsed() >= self.patience {
-                return Err(NodeError::Gone(format!(
-                    "{} of {} publishers have called within {} s: a higher --timeout waits longer",
-                    self.calls.load(Ordering::Relaxed),
-                    self.publishers,
-                    self.patience.as_secs_f64()
-                )));
+                return Err(NodeError::TooFew {
+                    came: self.calls.load(Ordering::Relaxed),
+                    all: self.publishers,
+                    what: "publishers have called".to_owned(),
+                    patience: self.patience,
+                });
             }
             self.runtime.block_on(async { sleep(BETWEEN_LOOKS).await });
         }

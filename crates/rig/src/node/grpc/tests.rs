@@ -1,11 +1,11 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::node::settings::Poll;
 use crate::node::test_samples::{
     LIMIT, WORDS, come_to_the_subscribers_of_each_scenario, pool, read, read_all, write,
 };
-use crate::node::{Ends, Node as _, Scenario};
+use crate::node::{BETWEEN_LOOKS, Ends, Node as _, Scenario};
 use crate::testing::Has as _;
 
 type AllEnds = Ends<GrpcPublisher, GrpcSubscriber>;

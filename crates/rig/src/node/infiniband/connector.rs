@@ -308,15 +308,18 @@ impl Connector<'_> {
                         },
                         Err(CmError::TimedOut { .. }) if !left.is_zero() => continue,
                         Err(CmError::TimedOut { .. }) => {
-                            let (device, patience) = (&self.way.end.device, self.way.patience);
+                            let device = &self.way.end.device;
                             let last =
-                                passed_over.map(|error| format!("; the last request: {error}"));
-                            return Err(NodeError::Verbs(format!(
-                                "only {} of {count} connected to {device} within {} s{}",
-                                patience.as_secs_f64(),
-                                self.connections.len(),
-                                last.unwrap_or_default()
-                            )));
+                                passed_over.map(|error| format!(" (the last request: {error})"));
+                            return Err(NodeError::TooFew {
+                                came: self.connections.len(),
+                                all: count,
+                                what: format!(
+                                    "ends have connected to {device}{}",
+                                    last.unwrap_or_default()
+                                ),
+                                patience: self.way.patience,
+                            });
                         }
                         Err(error) => return Err(ConnectorError::Cm(error).into()),
                     }

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::node::{NodeError, Settings, Wiring};
+use crate::node::{NodeError, Settings, Side, Wiring};
 use crate::rdma::cm::{EventChannel, IdService, UcRoute};
 use crate::rdma::verbs::{Capabilities, Context, EndPlan, ServiceType, devices};
-use crate::rig::port_choice::{ChosenPort, PortPair, choose, choose_route};
+use crate::rig::port_choice::{ChosenPort, PortPair, choose, choose_one, choose_route};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 
 /// Which ports are asked for.
@@ -28,7 +28,7 @@ pub(super) struct FabricPort {
     pub(super) address: IpAddr,
 }
 
-/// The ports of a run.
+/// The ports of a run. Of a run between two hosts each has its own port, at which both publishers and subscribers are.
 #[derive(Debug)]
 pub struct Fabric {
     pair: PortPair,
@@ -47,19 +47,42 @@ impl Fabric {
         let found = devices().map_err(failed)?;
         let pair = choose(&found, request.sender.as_ref(), request.receiver.as_ref());
         let pair = pair.map_err(|error| NodeError::Setting(error.to_string()))?;
+        Self::of_pair(pair, request.uc_route)
+    }
+
+    /// The port of this host in a run between two, which `option` names, and the route to UC.
+    ///
+    /// # Errors
+    /// When there is none with an address.
+    pub fn of_host(
+        option: &'static str,
+        port: Option<&PortRequest>,
+        uc_route: UcRouteRequest,
+    ) -> Result<Self, NodeError> {
+        let found = devices().map_err(failed)?;
+        let chosen = choose_one(&found, option, port);
+        let chosen = chosen.map_err(|error| NodeError::Setting(error.to_string()))?;
+        let pair = PortPair {
+            sender: chosen.clone(),
+            receiver: chosen,
+        };
+        Self::of_pair(pair, uc_route)
+    }
+
+    fn of_pair(pair: PortPair, asked: UcRouteRequest) -> Result<Self, NodeError> {
         let (sender, receiver) = (end_of(&pair.sender)?, end_of(&pair.receiver)?);
         let channel = EventChannel::create().map_err(failed)?;
         let works = |route: UcRoute| {
             let mut ends = [&sender, &receiver].into_iter();
             ends.try_for_each(|end| route.probe(&channel, end.address))
         };
-        let uc_route = choose_route(request.uc_route, works).map_err(|refusals| {
+        let uc_route = choose_route(asked, works).map_err(|refusals| {
             let told: Vec<String> = (refusals.iter())
                 .map(|(route, error)| format!("{}: {error}", route.name()))
                 .collect();
             format!(
                 "--service uc is impossible with --uc-route {}: {}",
-                request.uc_route.name(),
+                asked.name(),
                 told.join("; ")
             )
         });
@@ -107,11 +130,16 @@ impl Fabric {
         })
     }
 
-    /// Tries queue pairs as the settings have them, on both devices.
+    /// Tries queue pairs as the settings have them, on the devices of these sides.
     ///
     /// # Errors
     /// What the devices cannot have, with the options.
-    pub fn check(&self, wiring: &Wiring, settings: &Settings) -> Result<(), NodeError> {
+    pub fn check(
+        &self,
+        wiring: &Wiring,
+        settings: &Settings,
+        sides: &[Side],
+    ) -> Result<(), NodeError> {
         let service = settings.verbs.service;
         let targets = (0..wiring.publishers).map(|one| wiring.subscribers_of(one).count());
         let sources = (0..wiring.subscribers).map(|one| wiring.publishers_of(one).count());
@@ -123,8 +151,9 @@ impl Fabric {
         let (targets, sources) = (most(targets.max()), most(sources.max()));
         let (sends, receives) = queue_pair_lengths(wiring, settings);
         let inline = settings.verbs.max_inline;
-        let sides = [
+        let all = [
             (
+                Side::Publishers,
                 &self.pair.sender,
                 sends,
                 targets,
@@ -134,6 +163,7 @@ impl Fabric {
                 ),
             ),
             (
+                Side::Subscribers,
                 &self.pair.receiver,
                 receives,
                 sources,
@@ -154,7 +184,9 @@ impl Fabric {
                  separate receive queue"
             )));
         }
-        for (end, capabilities, count, options) in sides {
+        for (_, end, capabilities, count, options) in
+            all.into_iter().filter(|(side, ..)| sides.contains(side))
+        {
             let limits = &end.device.limits;
             let requests = capabilities
                 .send_requests

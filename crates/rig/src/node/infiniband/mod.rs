@@ -6,8 +6,8 @@
 //! - Write posts all samples of a call by one list of work requests, each put together of header and values. A sample
 //!   that fits is copied into its request and released at once; each k-th of these is not, and is signalled instead, as
 //!   only completions free a send queue. The others are signalled, and held until their completion.
-//! - Read keeps a threshold of receive requests posted. It takes completions, posts as many empty slots first, and
-//!   gives out the full ones.
+//! - Start posts a threshold of receive requests, and read keeps as many posted: it takes completions, posts as many
+//!   empty slots first, and gives out the full ones.
 //! - At the end the queue pairs are made to fail, which flushes what is still posted: all of it completes, and the pool
 //!   is whole again. What does not complete is missing in the pool, unless its device is gone.
 //!

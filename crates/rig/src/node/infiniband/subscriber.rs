@@ -11,7 +11,7 @@ use super::manager::Manager;
 use super::publisher::{FLUSH, QUEUE_SHIFT, give_back_of_removed, has_failed};
 use super::rules::ReadAction;
 use crate::node::settings::Poll;
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{LONGEST_SLEEP_MS, Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
 use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, RequestQueue};
 use crate::rig::ports::Service;
@@ -19,8 +19,6 @@ use crate::rig::ports::Service;
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
-/// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
-const LONGEST_SLEEP_MS: u16 = 20;
 
 /// The end that receives.
 #[derive(Debug)]
@@ -147,7 +145,12 @@ fn queue_of(number: u64) -> usize {
 impl Node for InfiniBandSubscriber {
     fn start(&mut self, pool: &mut Pool, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
         let connected = self.manager.connect(go_on)?;
-        self.receiving = Some(SubscriberState::new(connected, pool, &self.settings)?);
+        let mut receiving = SubscriberState::new(connected, pool, &self.settings)?;
+        // Datagrams that find no request are lost.
+        let mut samples = Vec::with_capacity(self.threshold);
+        pool.fill(&mut samples, self.threshold);
+        receiving.fill(pool, &mut samples)?;
+        self.receiving = Some(receiving);
         Ok(())
     }
 

@@ -16,9 +16,8 @@ use crate::host::threads;
 use crate::node::broker_client::{ConnectDeadline, broker, lost, not_connected};
 use crate::node::runtime::NodeRuntime;
 use crate::node::settings::BrokerAddress;
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{BETWEEN_LOOKS, Node, NodeError, Pool, Settings, Slot};
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// How long is waited at the end for acknowledgements, and for the connection to be closed in order.
 const LONGEST_END: Duration = Duration::from_secs(1);
 

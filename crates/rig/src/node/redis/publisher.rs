@@ -11,11 +11,10 @@ use redis::{Cmd, RedisError, RedisResult, Value, cmd};
 
 use super::connection::{FIELD, RedisClient};
 use crate::node::settings::RedisKind;
-use crate::node::{Node, NodeError, Pool, Settings, Slot};
+use crate::node::{BETWEEN_LOOKS, Node, NodeError, Pool, Settings, Slot};
 
 /// How long is waited at the end for replies, and until a stream is removed.
 const LONGEST_END: Duration = Duration::from_secs(1);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
 /// The end that sends.
 pub struct RedisPublisher {

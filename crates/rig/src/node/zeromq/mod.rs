@@ -28,10 +28,9 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill};
-
-/// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
-const LONGEST_SLEEP_MS: u16 = 20;
+use super::{
+    LONGEST_SLEEP_MS, Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring, fill,
+};
 
 /// The end that sends.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::probing::Stamped;
+use crate::bench::node::config::Config;
 use crate::bench::node::ends::Common;
 use crate::bench::node::point::Point;
 use crate::bench::node::result::ReceivedSample;
@@ -16,7 +17,6 @@ use crate::buffer::PageKind;
 use crate::host::throttling::ThrottlingRecord;
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
-use crate::time::ClockKind;
 
 /// How often a run is looked at, and what there is to pass on is passed on.
 pub(in crate::bench::node) const LOOK: Duration = Duration::from_millis(10);
@@ -27,6 +27,15 @@ pub(in crate::bench::node) struct HostName {
     pub(in crate::bench::node) host: String,
     /// What the kernel drew when it was booted: two hosts have two.
     pub(in crate::bench::node) boot_id: String,
+}
+
+/// What a host is ready with.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(in crate::bench::node) struct PreparedHost {
+    /// The device of infiniband, as `obtained.devices` of settings.json has it.
+    pub(in crate::bench::node) device: Option<Value>,
+    /// Why the point cannot be measured with it, if so.
+    pub(in crate::bench::node) refusal: Option<String>,
 }
 
 /// What is to be made ready for a point.
@@ -78,9 +87,9 @@ pub(super) enum NodeMessage {
     /// The host that serves, whether processes of other hosts can connect to it without a secret, and the names of the
     /// node-types that it has.
     Welcome(HostName, bool, Vec<String>),
-    /// Prepare this clock, and look whether there is a CPU for a point of the run.
-    Prepare(ClockKind, Box<Point>),
-    Prepared,
+    /// Prepare the clock, and look whether there are a CPU and a port for a point of the run.
+    Prepare(Box<Config>, Box<Point>),
+    Prepared(Box<PreparedHost>),
     Point(Box<Order>),
     Made(Box<PreparedPoint>),
     /// Answer that many probes from the first on.

@@ -13,7 +13,7 @@ use crate::bench::node::sample::{Header, fill};
 use crate::buffer::HugePagePolicy;
 use crate::host::interrupt;
 use crate::node::kind::MakerUser;
-use crate::node::{Maker, Node, NodeError, Pool, Scenario, Slot, Wiring};
+use crate::node::{Maker, Node, NodeError, NodeType, Pool, Scenario, Slot, Wiring};
 use crate::time::{Clock, Nanos};
 
 /// How long a phase takes at most.
@@ -85,6 +85,14 @@ pub(super) fn of_probes(common: &Common, way: &str) -> Common {
     probes.config.vectorize = 1;
     // Those of the samples have it.
     probes.config.zeromq_port = None;
+    if probes.point.node_type == NodeType::InfiniBand {
+        // A probe is alone, and its pool is small: what is posted to receive into lies in it.
+        let places = SLOTS as u32 - 2;
+        let config = &mut probes.config;
+        (config.send_queue, config.receive_queue) = (places, places);
+        config.verbs.signal_every = config.verbs.signal_every.clamp(1, places / 2);
+        config.verbs.receive_threshold = None;
+    }
     probes.name = format!("{}-{way}", common.name);
     probes
 }

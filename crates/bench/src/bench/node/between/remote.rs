@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::message::{HostName, NodeMessage, Order, PreparedPoint, RunOver};
+use super::message::{HostName, NodeMessage, Order, PreparedHost, PreparedPoint, RunOver};
 use super::probing::{MakeReceiver, MakeSender, ProbeEnds, by_number, of_probes};
 use crate::bench::node::config::{BrokerChoice, Config};
 use crate::bench::node::ends::Setup;
@@ -83,9 +83,13 @@ impl Remote {
         let (node_type, peer) = (point.node_type, &self.asked.peer);
         let name = node_type.name();
         if !self.types.iter().any(|it| it == name) {
+            let lacks = match node_type {
+                NodeType::InfiniBand => "that host has no RDMA device, or the hcabench there",
+                _ => "the hcabench there is built without it, or",
+            };
             return Some(format!(
-                "--type {name} is impossible with --peer {peer}: the hcabench there is built without it, or does not \
-                 find its library: install a package (.deb, .rpm or .whl) with what it recommends there"
+                "--type {name} is impossible with --peer {peer}: {lacks} does not find its library: install a package \
+                 (.deb, .rpm or .whl) with what it recommends there"
             ));
         }
         if node_type.is_of_ipv4() && address.is_ipv6() {
@@ -107,7 +111,7 @@ impl Remote {
         })
     }
 
-    /// Has the other host made ready for points.
+    /// Has the other host make ready for points, and returns what it has for each.
     ///
     /// # Errors
     /// When it cannot.
@@ -115,14 +119,16 @@ impl Remote {
         &mut self,
         config: &Config,
         points: &[Point],
-    ) -> Result<(), RunError> {
+    ) -> Result<Vec<PreparedHost>, RunError> {
         let wire = self.wire()?;
+        let mut all = Vec::with_capacity(points.len());
         for point in points {
-            let prepare = NodeMessage::Prepare(config.timer.clock(), Box::new(*point));
+            let prepare = NodeMessage::Prepare(Box::new(config.clone()), Box::new(*point));
             send_message(wire, &prepare)?;
-            receive_message(wire, WORK, only!(NodeMessage::Prepared => ()))?;
+            let prepared = only!(NodeMessage::Prepared(prepared) => *prepared);
+            all.push(receive_message(wire, WORK, prepared)?);
         }
-        Ok(())
+        Ok(all)
     }
 
     /// The address of this host that the other one reaches.

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::message::{HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedPoint, RunOver};
+use super::message::{
+    HostName, LOOK, NodeMessage, NotedSamples, Order, PreparedHost, PreparedPoint, RunOver,
+};
 use super::probing::{MakeReceiver, MakeSender, ProbeEnds, of_probes};
 use crate::bench::node::config::{Config, LogPlace, MOST_ENDS, PublishingLength, RunsAs};
 use crate::bench::node::ends::{Common, OneSide, Setup, Workers, finished, placement};
@@ -16,7 +18,9 @@ use crate::bench::node::point::Point;
 use crate::bench::node::result::{ReceivedSample, Report, SubscriberReport};
 use crate::bench::node::shared::{FarState, SharedState};
 use crate::bench::node::task::LogRoom;
-use crate::bench::node::{process, rows, subscriber};
+#[cfg(feature = "rdma")]
+use crate::bench::node::verbs::ServedPort;
+use crate::bench::node::{plan, process, rows, subscriber};
 use crate::between::error::PeerError;
 use crate::between::listening::Served;
 use crate::between::message::{next, only, send_message, take};
@@ -33,6 +37,8 @@ use crate::rig::error::RigError;
 use crate::rig::findings::of_placement;
 use crate::rig::memory::{Allowance, MemoryNeed};
 use crate::rig::named::Named as _;
+#[cfg(feature = "rdma")]
+use crate::rig::ports::PortRequest;
 use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser};
 
@@ -49,12 +55,18 @@ const MOST_VALUES: u32 = 4096;
 /// The same of `--send-queue` and `--receive-queue`, and of `--vectorize`.
 const MOST_QUEUED: u32 = 1_000_000;
 const MOST_AT_ONCE: usize = 4096;
+/// The longest `--timeout`.
+const DAY: Duration = Duration::from_secs(86_400);
 /// The most probes of a run, in two phases: those of `--probes`.
 const MOST_PROBES: u32 = 2 * 100_000;
 
 /// Has subscribers for other hosts.
-#[derive(Debug, Clone, Copy)]
-pub struct NodeService;
+#[derive(Debug)]
+pub struct NodeService {
+    /// The port of infiniband, unless the other host names one.
+    #[cfg(feature = "rdma")]
+    pub receiver: Option<PortRequest>,
+}
 
 impl Served for NodeService {
     fn check(&self) -> Result<(), Failure> {
@@ -66,7 +78,14 @@ impl Served for NodeService {
     }
 
     fn serve(&self, wire: &mut Wire, _hello: &Hello) -> Result<(), Failure> {
-        match Serving::until_closed(wire) {
+        let serving = |topology| Serving {
+            topology,
+            clock: None,
+            #[cfg(feature = "rdma")]
+            port: ServedPort::new(self.receiver.clone()),
+        };
+        let topology = Topology::read().map_err(RunError::from);
+        match topology.and_then(|topology| serving(topology).until_closed(wire)) {
             Err(RunError::Peer(PeerError::Wire(WireError::Closed(_)))) | Ok(()) => Ok(()),
             Err(error) => {
                 let failure = Failure::from(error);
@@ -83,38 +102,38 @@ struct Serving {
     /// Of the CPUs that this thread may use, before it left those of a point.
     topology: Topology,
     clock: Option<AnyClock>,
+    #[cfg(feature = "rdma")]
+    port: ServedPort,
 }
 
 impl Serving {
     /// Does what the other host asks.
-    fn until_closed(wire: &mut Wire) -> Result<(), RunError> {
+    fn until_closed(&mut self, wire: &mut Wire) -> Result<(), RunError> {
         let (host, boot_id) = machine_name();
-        let mut serving = Serving {
-            topology: Topology::read()?,
-            clock: None,
-        };
-        let has = |it: &&NodeType| {
-            it.refusal_between_hosts().is_none() && it.refusal_of_library().is_none()
-        };
-        let types = NodeType::ALL.iter().filter(has);
+        let types = NodeType::ALL.iter().filter(|it| is_served(**it));
         let types = types.map(|it| it.name().to_owned()).collect();
         let welcome = NodeMessage::Welcome(HostName { host, boot_id }, wire.is_exposed(), types);
         send_message(wire, &welcome)?;
         loop {
             let message = next(wire)?;
-            serving.respond(wire, message)?;
+            self.respond(wire, message)?;
         }
     }
 
     fn respond(&mut self, wire: &mut Wire, message: NodeMessage) -> Result<(), RunError> {
         match message {
-            NodeMessage::Prepare(kind, point) => {
+            NodeMessage::Prepare(config, point) => {
                 check(&point)?;
-                self.clock(kind)?;
+                check_config(&config)?;
+                self.clock(config.timer.clock())?;
                 let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
                 raised.map_err(RunError::from)?;
                 placement(&self.topology, &point, &[Side::Subscribers])?;
-                Ok(send_message(wire, &NodeMessage::Prepared)?)
+                let prepared = self.host_for(&point, &config)?;
+                Ok(send_message(
+                    wire,
+                    &NodeMessage::Prepared(Box::new(prepared)),
+                )?)
             }
             NodeMessage::Point(order) => {
                 let Common {
@@ -127,16 +146,41 @@ impl Serving {
                 if point.node_type.broker().is_some() && broker.is_none() {
                     return Err(refused(&format!("the point {point} without a broker")));
                 }
-                check_queues(config)?;
-                let clock = self.clock(order.common.config.timer.clock())?;
+                check_config(config)?;
+                let clock = self.clock(config.timer.clock())?;
+                #[cfg(feature = "rdma")]
+                if point.node_type == NodeType::InfiniBand
+                    && let Some(reason) = self.port.refusal(point, config)?
+                {
+                    return Err(Failure::Run(reason).into());
+                }
                 clock.visit(ServedRun {
-                    topology: &self.topology,
+                    serving: self,
                     wire,
                     order: *order,
                 })
             }
             other => Ok(take(wire, other, only!(NodeMessage::PointOver => ()))?),
         }
+    }
+
+    /// What this host has for a point beside its clock and its CPUs. Where no port was named, it may lack one.
+    fn host_for(&mut self, point: &Point, config: &Config) -> Result<PreparedHost, RunError> {
+        #[cfg(feature = "rdma")]
+        if point.node_type == NodeType::InfiniBand {
+            let may_lack = config.verbs.receiver.is_none();
+            let refusal = match self.port.refusal(point, config) {
+                Err(error) if may_lack && !error.is_shortage() => Some(error.to_string()),
+                found => found?,
+            };
+            let fabric = self.port.fabric();
+            return Ok(PreparedHost {
+                device: fabric.map(|fabric| fabric.pair().receiver.details()),
+                refusal,
+            });
+        }
+        let _ = (point, config);
+        Ok(PreparedHost::default())
     }
 
     fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
@@ -149,6 +193,13 @@ impl Serving {
     }
 }
 
+/// Whether this host can have subscribers of a node-type for another one.
+fn is_served(node_type: NodeType) -> bool {
+    node_type.refusal_between_hosts().is_none()
+        && node_type.refusal_of_library().is_none()
+        && (node_type != NodeType::InfiniBand || plan::has_devices())
+}
+
 /// Refuses a point that no command line has: what is asked comes over the network.
 fn check(point: &Point) -> Result<(), RunError> {
     let (wiring, ends) = (&point.wiring, 1..=MOST_ENDS);
@@ -158,24 +209,25 @@ fn check(point: &Point) -> Result<(), RunError> {
         && (1..=MOST_VALUES).contains(&point.values)
         && point.rate_per_s > 0.0
         && point.ends == RunsAs::Threads
-        && point.node_type.refusal_between_hosts().is_none();
+        && is_served(point.node_type);
     match possible {
         true => Ok(()),
         false => Err(refused(&format!("the point {point}"))),
     }
 }
 
-/// The same of its queues, which take memory.
-fn check_queues(config: &Config) -> Result<(), RunError> {
+/// The same of its queues, which take memory, and of its time limit.
+fn check_config(config: &Config) -> Result<(), RunError> {
     let possible = (1..=MOST_QUEUED).contains(&config.receive_queue)
         && (1..=MOST_QUEUED).contains(&config.send_queue)
-        && (1..=MOST_AT_ONCE).contains(&config.vectorize);
+        && (1..=MOST_AT_ONCE).contains(&config.vectorize)
+        && (Duration::from_millis(1)..=DAY).contains(&config.timeout);
     match possible {
         true => Ok(()),
         false => Err(refused(&format!(
-            "--receive-queue {}, --send-queue {} and --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and \
-             {MOST_AT_ONCE})",
-            config.receive_queue, config.send_queue, config.vectorize
+            "--receive-queue {}, --send-queue {}, --vectorize {} (1 to {MOST_QUEUED}, {MOST_QUEUED} and {MOST_AT_ONCE}) and \
+             --timeout {:?} (1 ms to a day)",
+            config.receive_queue, config.send_queue, config.vectorize, config.timeout
         ))),
     }
 }
@@ -245,7 +297,7 @@ fn check_memory(common: &Common) -> Result<(), RunError> {
 
 /// A point that is served, on a clock.
 struct ServedRun<'a> {
-    topology: &'a Topology,
+    serving: &'a Serving,
     wire: &'a mut Wire,
     order: Order,
 }
@@ -255,7 +307,7 @@ impl ClockUser for ServedRun<'_> {
 
     fn with<C: Clock>(self, clock: C) -> Result<(), RunError> {
         let ServedRun {
-            topology,
+            serving,
             wire,
             order,
         } = self;
@@ -266,7 +318,7 @@ impl ClockUser for ServedRun<'_> {
         check_memory(&common)?;
         process::needs(&point, &common.config).require("its subscribers")?;
         point.node_type.needs(2, 2).require("its probes")?;
-        let placement = placement(topology, &point, &[Side::Subscribers])?;
+        let placement = placement(&serving.topology, &point, &[Side::Subscribers])?;
         common.shares_cpu = placement.shares_cpu();
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let memory = SharedState::memory(&point.wiring)?;
@@ -278,7 +330,7 @@ impl ClockUser for ServedRun<'_> {
             shared: &shared,
             type_memory: None,
             #[cfg(feature = "rdma")]
-            fabric: None,
+            fabric: serving.port.fabric(),
             wakeable: &wakeable,
         };
         let cpus = placement.cpus.iter().copied().flatten();
