@@ -5,6 +5,7 @@ import atexit
 import collections
 import importlib
 import inspect
+import math
 import os
 import re
 import shlex
@@ -186,17 +187,35 @@ def of_medians(ours, theirs):
     return ratio(results.median(ours), results.median(theirs))
 
 
+def bounds(figures):
+    """The median of figures, and the order statistics that hold it with 95 %, or all of them where they are too few."""
+    figures = sorted(figures)
+    count = len(figures)
+    outside, below = 0, 0.0
+    while (below := below + math.comb(count, outside) / 2**count) <= 0.025:
+        outside += 1
+    outside = max(outside - 1, 0)
+    return results.median(figures), figures[outside], figures[count - 1 - outside]
+
+
 def of_rounds(ours, theirs):
-    """The median of the ratios of the rounds: what changes both sides of a round changes none of them."""
-    return results.median([ratio(*pair) for pair in zip(ours, theirs, strict=True)])
+    """The median of the ratios of the rounds, with its bounds: what changes both sides of a round changes none of
+    these.
+    """
+    return bounds([ratio(*pair) for pair in zip(ours, theirs, strict=True)])
 
 
 def judge(found, least=None, most=None, expected=None):
-    """Prints whether a ratio is within its limits, and returns it. One below what is expected is remarked only."""
+    """Prints whether a ratio is within its limits, and returns it. Of one with bounds these are printed, and the median
+    is judged. One below what is expected is remarked only.
+    """
+    found, *between = found if isinstance(found, tuple) else (found,)
     met = (least is None or found >= least) and (most is None or found <= most)
     limits = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
     word = "" if met else "  NOT MET"
     if expected is not None and found < expected:
         word += f"  below {expected:.2f}, which is expected"
+    if between:
+        word += f"\n{'bounds':8} {between[0]:14.3f} {between[1]:14.3f}   of 95 %, or of all rounds where these are below six"
     print(f"{'ratio':8} {found:14.3f}   {', '.join(limits)}{word}", flush=True)
     return met

@@ -125,12 +125,6 @@ class Fabrics(Folder):
 
 
 class Queues(Folder):
-    def test_the_bounds_of_a_median_leave_out_what_chance_may(self):
-        self.assertEqual(queues.bounds([3, 1, 2]), (2, 1, 3))
-        self.assertEqual(queues.bounds(range(6)), (2.5, 0, 5))
-        self.assertEqual(queues.bounds(range(9)), (4, 1, 7))
-        self.assertEqual(queues.bounds(range(21)), (10, 5, 15))
-
     def test_two_queues_are_compared_round_by_round(self):
         self.table("runs.csv", "capacity,payload_bytes,queue,round,p50_ns", "64,8,a,0,4", "64,8,b,0,2", "64,8,a,1,9",
                    "64,8,b,1,3", "64,8,a,2,", "64,8,b,2,5")
