@@ -25,11 +25,19 @@ use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// What can be chosen, to find out which batch is the best.
-pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::number(
-    "batch",
-    0,
-    "slots that the sender checks for at once, at most, cut to a power of two; 0: half of all",
-)];
+pub(super) const PARAMETERS: [Parameter; 2] = [
+    Parameter::number(
+        "batch",
+        0,
+        "slots that the sender checks for at once, at most, cut to a power of two; 0: half of all",
+    ),
+    Parameter::number(
+        "least",
+        1,
+        "slots that the sender checks for where the batch is not empty; with more than 1 the queue is full before it holds \
+         its capacity",
+    ),
+];
 
 /// The baton that fills batches.
 #[derive(Debug)]
@@ -46,16 +54,19 @@ pub struct BatchSender<const N: usize> {
     end: usize,
     /// A batch ends before an index that has none of these bits, and at the end of the array.
     inside_batch: usize,
+    /// Slots of the shortest batch, but at the end of the array.
+    least: usize,
 }
 
 impl<const N: usize> BatchSender<N> {
-    fn new(slots: SharedSlots<FusedSlot<N>>, batch: usize) -> Self {
+    fn new(slots: SharedSlots<FusedSlot<N>>, batch: usize, least: usize) -> Self {
         let longest = 1 << batch.clamp(1, slots.count()).ilog2();
         BatchSender {
             slots,
             next: 0,
             end: 0,
             inside_batch: longest - 1,
+            least: least.max(1),
         }
     }
 
@@ -66,12 +77,13 @@ impl<const N: usize> BatchSender<N> {
             self.next = 0;
         }
         let longest = ((self.next | self.inside_batch) + 1).min(self.slots.count());
+        let shortest = (self.next + self.least).min(self.slots.count());
         // SAFETY: the end of a batch is at least 1, and at most the number of slots.
         self.end = if unsafe { self.slots.at(longest - 1) }.is_empty() {
             longest
-        // SAFETY: less than the number of slots.
-        } else if unsafe { self.slots.at(self.next) }.is_empty() {
-            self.next + 1
+        // SAFETY: as above.
+        } else if unsafe { self.slots.at(shortest - 1) }.is_empty() {
+            shortest
         } else {
             self.next
         };
@@ -114,14 +126,15 @@ impl<const N: usize> Queue<Words<N>> for BatchingBaton {
 
     fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let slots = SharedSlots::new(check_capacity(capacity)?, FusedSlot::new);
-        let batch = match given.values(&PARAMETERS, capacity) {
-            // Of a longer batch the last slot is often full.
-            [0] => capacity.div_ceil(2),
-            [batch] => batch,
+        let [batch, least] = given.values(&PARAMETERS, capacity);
+        // Of a longer batch the last slot is often full.
+        let batch = match batch {
+            0 => capacity.div_ceil(2),
+            batch => batch,
         };
         let receiver = CachePadded::new(fastforward::FastForwardEnd::new(slots.clone()));
         Ok((
-            SendOnly(BatchSender::new(slots, batch)),
+            SendOnly(BatchSender::new(slots, batch, least)),
             ReceiveOnly(receiver),
         ))
     }
