@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::FabricArguments;
 use super::earlier::{EarlierFabric, FabricDocument};
-use super::folders::{Folders, PairFolders};
+use super::folders::{Folders, PairFolders, SAMPLES};
 use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
 use super::names::BETWEEN;
@@ -19,15 +19,19 @@ use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
-use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, NODES, PAIRS, RULES, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
+use crate::results::datapackage::DataPackage;
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
 use crate::time::between::HostPairs;
+
+/// With more ordered pairs, those of 16 ranks, the package would be larger than all tables: it has these only.
+const MOST_DESCRIBED: usize = 240;
 
 /// What rank 0 has so far.
 pub(super) struct FabricRun {
@@ -94,7 +98,7 @@ impl FabricRun {
         json_files::write(&folder.file(FABRIC)?, &document)?;
         if earlier.is_some() {
             // Made again at the end: until then no verdict stands beside pairs that are measured anew.
-            for table in [PAIRS, NODES, SUMMARY, RULES] {
+            for table in [PAIRS, NODES, SUMMARY, RULES, PACKAGE] {
                 let _ = std::fs::remove_file(folder.path().join(table));
             }
         }
@@ -262,6 +266,23 @@ impl FabricRun {
             runs::write(&self.folder.file(name)?, &columns, rows)?;
         }
         Ok(found)
+    }
+
+    /// Describes the tables to other programs. Nothing is to be written to the folder after it.
+    pub(super) fn describe(&self) -> Result<(), ReportError> {
+        let mut package = DataPackage::of(self.folder.path());
+        for (name, meaning, columns) in columns::tables() {
+            package.add(name, meaning, &columns);
+        }
+        let some: Vec<Ends> = self.kept.pairs().take(MOST_DESCRIBED + 1).collect();
+        if some.len() <= MOST_DESCRIBED {
+            for (from, to) in some {
+                let pair = self.folder_of((from as u32, to as u32));
+                SAMPLES.iter().for_each(|file| package.add_samples(&pair, file));
+            }
+        }
+        self.folder.file(PACKAGE)?;
+        package.write(&SCHEMA, &self.document.started_at)
     }
 
     /// Writes the row of each pair, from its rows in `runs.csv` and what is judged of it.

@@ -20,7 +20,7 @@ use crate::launch::schedule::Pair;
 use crate::report::ReportArguments;
 use crate::results::Record;
 use crate::results::finding::{Finding, Findings, kinds};
-use crate::results::folder::{MARK, RUNS};
+use crate::results::folder::{MARK, PACKAGE, RUNS};
 use crate::results::schema::fabric as columns;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -224,6 +224,32 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
     let (ended, _) = run(&["--resume", &path("broken")], 4, ALONE, None);
     let error = ended.unwrap_err();
     assert!(error.is::<UsageError>() && error.to_string().contains("it is complete"));
+}
+
+#[test]
+fn other_programs_are_told_what_each_column_of_each_table_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    run(&["--out", out.to_str().unwrap()], 3, "n", None).0.unwrap();
+    let package: Value = serde_json::from_str(&text(&out, PACKAGE)).unwrap();
+    assert_eq!(package["name"], "hcabench-fabric");
+    let resources = package["resources"].as_array().unwrap();
+    let mut described: Vec<&str> = Vec::new();
+    for resource in resources {
+        let path = resource["path"].as_str().unwrap();
+        let fields = resource["schema"]["fields"].as_array().unwrap();
+        let names = fields.iter().map(|field| field["name"].as_str().unwrap());
+        let header = text(&out, path).lines().next().unwrap().to_owned();
+        assert_eq!(names.collect::<Vec<_>>().join(","), header, "{path}");
+        described.push(path);
+    }
+    let files = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap());
+    let names = files.map(|file| file.file_name().into_string().unwrap());
+    let mut tables: Vec<String> = names.filter(|name| name.ends_with(".csv")).collect();
+    tables.sort();
+    described.sort_unstable();
+    assert_eq!(described, tables);
+    assert_eq!(tables.len(), 5);
 }
 
 /// Where the process that is killed has its results.
