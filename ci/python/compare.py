@@ -198,24 +198,33 @@ def bounds(figures):
     return results.median(figures), figures[outside], figures[count - 1 - outside]
 
 
+def ratios(ours, theirs):
+    """The ratio of each round: what changes both sides of a round changes none of them."""
+    return [ratio(*pair) for pair in zip(ours, theirs, strict=True)]
+
+
 def of_rounds(ours, theirs):
-    """The median of the ratios of the rounds, with its bounds: what changes both sides of a round changes none of
-    these.
-    """
-    return bounds([ratio(*pair) for pair in zip(ours, theirs, strict=True)])
+    """The median of the ratios of the rounds."""
+    return results.median(ratios(ours, theirs))
 
 
-def judge(found, least=None, most=None, expected=None):
-    """Prints whether a ratio is within its limits, and returns it. Of one with bounds these are printed, and the median
-    is judged. One below what is expected is remarked only.
+# So many rounds, and their least and greatest hold the median with 95 %.
+FOR_BOUNDS = 6
+
+
+def judge(found, least=None, most=None, expected=None, rounds=None):
+    """Prints whether a ratio is within its limits, and returns it. One below what is expected is remarked only. With the
+    figures of both sides in each of `rounds` it prints as well how far the median of their ratios may lie from it.
     """
-    found, *between = found if isinstance(found, tuple) else (found,)
     met = (least is None or found >= least) and (most is None or found <= most)
     limits = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
     word = "" if met else "  NOT MET"
     if expected is not None and found < expected:
         word += f"  below {expected:.2f}, which is expected"
-    if between:
-        word += f"\n{'bounds':8} {between[0]:14.3f} {between[1]:14.3f}   of 95 %, or of all rounds where these are below six"
     print(f"{'ratio':8} {found:14.3f}   {', '.join(limits)}{word}", flush=True)
+    if rounds:
+        of_each = ratios(*rounds)
+        _, low, high = bounds(of_each)
+        what = "95 % bounds of the rounds' median ratio" if len(of_each) >= FOR_BOUNDS else f"range of {len(of_each)} rounds"
+        print(f"{'':8} {low:14.3f} {high:14.3f}   {what}", flush=True)
     return met

@@ -131,7 +131,7 @@ pub(crate) fn conduct(
         (Ok(()), None) => course.outcome(),
     };
     let over_time = place.over_time.as_ref().map(|it| it.judge(course.path()));
-    let described = course.describe();
+    let outcome = outcome.and(course.describe().map_err(Ending::NotWritten));
     let folder = course.into_folder();
     let FabricJudgement {
         mut text,
@@ -147,7 +147,6 @@ pub(crate) fn conduct(
         Some(Err(error)) => not_written = not_written.or(Some(error)),
         None => {}
     }
-    not_written = not_written.or(described.err().map(Into::into));
     let print = || match output.quiet {
         true => Ok(()),
         false => print_text(&text),

@@ -19,19 +19,19 @@ use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
+use crate::results::datapackage::DataPackage;
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, NODES, PAIRS, RULES, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
-use crate::results::datapackage::DataPackage;
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
 use crate::time::between::HostPairs;
 
-/// With more ordered pairs, those of 16 ranks, the package would be larger than all tables: it has these only.
-const MOST_DESCRIBED: usize = 240;
+/// With more folders of pairs the package has none of them: each takes 7 KB of it.
+const MOST_DESCRIBED: usize = 256;
 
 /// What rank 0 has so far.
 pub(super) struct FabricRun {
@@ -96,6 +96,8 @@ impl FabricRun {
             document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
+        // A file of the user that has its name is found before anything is measured.
+        folder.file(PACKAGE)?;
         if earlier.is_some() {
             // Made again at the end: until then no verdict stands beside pairs that are measured anew.
             for table in [PAIRS, NODES, SUMMARY, RULES, PACKAGE] {
@@ -274,14 +276,13 @@ impl FabricRun {
         for (name, meaning, columns) in columns::tables() {
             package.add(name, meaning, &columns);
         }
-        let some: Vec<Ends> = self.kept.pairs().take(MOST_DESCRIBED + 1).collect();
-        if some.len() <= MOST_DESCRIBED {
-            for (from, to) in some {
-                let pair = self.folder_of((from as u32, to as u32));
-                SAMPLES.iter().for_each(|file| package.add_samples(&pair, file));
+        let folders = self.folder.points();
+        if folders.len() <= MOST_DESCRIBED {
+            for folder in &folders {
+                let samples = SAMPLES.iter();
+                samples.for_each(|file| package.add_samples(folder, file));
             }
         }
-        self.folder.file(PACKAGE)?;
         package.write(&SCHEMA, &self.document.started_at)
     }
 

@@ -65,7 +65,11 @@ pub fn write(
     let mut package = DataPackage::of(run);
     package.add(SUMMARY, "a row a point", &schema.summary());
     package.add(RUNS, "a row for each point and round", &schema.runs());
-    package.add(LEFT_OUT, "points that were left out, with the reason", &schema.left_out());
+    package.add(
+        LEFT_OUT,
+        "points that were left out, with the reason",
+        &schema.left_out(),
+    );
     for point in points {
         for file in schema.samples {
             package.add_samples(point, file);

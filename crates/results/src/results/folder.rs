@@ -238,6 +238,14 @@ impl ResultsFolder {
         })
     }
 
+    /// The names of the points that have a folder, in order, those of an earlier run that is resumed as well.
+    pub fn points(&self) -> Vec<String> {
+        let given = self.shared.given.lock();
+        let given = given.unwrap_or_else(PoisonError::into_inner);
+        let folders = given.iter().filter_map(|path| path.strip_suffix('/'));
+        folders.map(str::to_owned).collect()
+    }
+
     /// Takes the mark away: all that was planned is there.
     pub fn complete(self) -> Result<(), ReportError> {
         let unfinished = self.shared.unfinished.load(Ordering::Relaxed);

@@ -227,7 +227,11 @@ pub fn tables() -> [(&'static str, &'static str, Vec<NamedColumn>); 6] {
         (PAIRS, "a row an ordered pair, over all rounds", pairs()),
         (NODES, "a row a node", nodes()),
         (RUNS, "a row for each ordered pair and round", SCHEMA.runs()),
-        (LEFT_OUT, "pairs that were not measured, with the reason", SCHEMA.left_out()),
+        (
+            LEFT_OUT,
+            "pairs that were not measured, with the reason",
+            SCHEMA.left_out(),
+        ),
         (RULES, "a row a rule with each node and tier", rules()),
     ]
 }
