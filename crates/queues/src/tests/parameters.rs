@@ -91,40 +91,6 @@ fn a_slip_that_is_chosen_is_kept() {
     }
 }
 
-/// A sender that found the queue full goes on when a batch is free.
-#[test]
-fn a_least_batch_that_is_chosen_is_waited_for() {
-    struct Refilled<'a>(&'a str);
-    impl QueueUser for Refilled<'_> {
-        type Output = [usize; 2];
-        fn with<Q: EachPayloadSize>(self) -> [usize; 2] {
-            let given = registry::given(self.0).unwrap();
-            let (mut sender, mut receiver) =
-                <Q as Queue<Words<1>>>::with_parameters(64, &given).unwrap();
-            let mut fill = || {
-                let element = Words::from_words([1]);
-                (0..).take_while(|_| sender.enqueue(element)).count()
-            };
-            assert_eq!(fill(), 64);
-            [7, 1].map(|emptied| {
-                assert!((0..emptied).all(|_| receiver.dequeue().is_some()));
-                fill()
-            })
-        }
-    }
-    for (name, filled) in [
-        ("baton-batching", [7, 1]),
-        ("baton-batching:least=0", [7, 1]),
-        ("baton-batching:least=8", [0, 8]),
-    ] {
-        assert_eq!(
-            registry::visit(name, 64, Refilled(name)),
-            Some(filled),
-            "{name}"
-        );
-    }
-}
-
 #[test]
 fn elements_arrive_once_and_in_order_whatever_the_parameters() {
     let count = if cfg!(miri) { 500 } else { 100_000 };
@@ -138,8 +104,7 @@ fn elements_arrive_once_and_in_order_whatever_the_parameters() {
         "equeue:batch=1000:slice=0",
         "baton-batching:batch=1",
         "baton-batching:batch=1000000",
-        "baton-batching:least=5",
-        "baton-batching:least=1000000",
+        "baton-batching:fetch=0",
         "baton-demoting:largest=0",
         "baton-demoting:largest=1000000",
         "fastforward:slip=6",
