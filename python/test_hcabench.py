@@ -17,6 +17,7 @@ import hcabench as results
 from hcabench import figures
 
 SAMPLE = Path(__file__).parents[1] / "notebooks/sample"
+FABRIC = Path(__file__).parent / "sample/fabric"
 LOG = Path(__file__).parents[1] / "crates/results/src/results/read/hlog/two_rounds.hlog"
 OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
 
@@ -72,10 +73,27 @@ class Frames(unittest.TestCase):
         summary = results.load(SAMPLE / "hca").summary
         self.assertEqual(summary[summary.service == "rc"][["service", "latency_p50_ns"]].attrs["units"]["latency_p50_ns"], "ns")
 
-    def test_results_of_fabrics_are_refused_by_name(self):
+    def test_a_fabric_opens_with_its_pairs(self):
+        run = results.load(FABRIC)
+        self.assertEqual((run.benchmark, run.incomplete), ("fabric", None))
+        self.assertEqual(run.summary.tier.tolist()[-1], "all")
+        pairs = run.frame("pairs.csv")
+        ranks = run.settings["ranks"]
+        self.assertEqual(len(pairs), ranks * (ranks - 1))
+        self.assertEqual(pairs.attrs["units"]["half_round_trip_p50_ns"], "ns")
+        pair = next(pairs.itertuples())
+        self.assertEqual(len(run.of_rounds(pair)), pair.rounds)
+        messages = run.frame(f"{pair.point}/messages.csv")
+        self.assertGreater(len(messages), 0)
+        self.assertIn("findings: ", run.findings_in_words())
+        with self.assertRaisesRegex(results.ResultsError, "benchmark fabric, not hca"):
+            results.load(FABRIC, "hca")
+
+    def test_a_fabric_whose_tables_nothing_describes_is_refused_by_name(self):
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "fabric.json").write_text("{}")
-            with self.assertRaisesRegex(results.ResultsError, "results of `hcabench fabric`"):
+            document = {"hcabench": {"format": 2}, "engine": None, "findings": []}
+            Path(folder, "fabric.json").write_text(json.dumps(document))
+            with self.assertRaisesRegex(results.ResultsError, "results of `hcabench fabric` without datapackage.json"):
                 results.load(folder)
 
 

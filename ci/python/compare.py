@@ -5,6 +5,7 @@ import atexit
 import collections
 import importlib
 import inspect
+import math
 import os
 import re
 import shlex
@@ -186,17 +187,45 @@ def of_medians(ours, theirs):
     return ratio(results.median(ours), results.median(theirs))
 
 
+def bounds(figures):
+    """The median of figures, and the order statistics that hold it with 95 %, or all of them where they are too few."""
+    figures = sorted(figures)
+    count = len(figures)
+    outside, below = 0, 0.0
+    while (below := below + math.comb(count, outside) / 2**count) <= 0.025:
+        outside += 1
+    outside = max(outside - 1, 0)
+    return results.median(figures), figures[outside], figures[count - 1 - outside]
+
+
+def ratios(ours, theirs):
+    """The ratio of each round: what changes both sides of a round changes none of them."""
+    return [ratio(*pair) for pair in zip(ours, theirs, strict=True)]
+
+
 def of_rounds(ours, theirs):
-    """The median of the ratios of the rounds: what changes both sides of a round changes none of them."""
-    return results.median([ratio(*pair) for pair in zip(ours, theirs, strict=True)])
+    """The median of the ratios of the rounds."""
+    return results.median(ratios(ours, theirs))
 
 
-def judge(found, least=None, most=None, expected=None):
-    """Prints whether a ratio is within its limits, and returns it. One below what is expected is remarked only."""
+# From this number of rounds on the least and the greatest hold the median with 95 %.
+FOR_BOUNDS = 6
+
+
+def judge(found, least=None, most=None, expected=None, rounds=None):
+    """Prints whether a ratio is within its limits, and returns it. One below what is expected is remarked only. With the
+    figures of both sides in each of `rounds` it prints as well between what the median of their ratios lies, which may be
+    another figure than the ratio that is judged.
+    """
     met = (least is None or found >= least) and (most is None or found <= most)
     limits = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
     word = "" if met else "  NOT MET"
     if expected is not None and found < expected:
         word += f"  below {expected:.2f}, which is expected"
     print(f"{'ratio':8} {found:14.3f}   {', '.join(limits)}{word}", flush=True)
+    if rounds:
+        of_each = ratios(*rounds)
+        _, low, high = bounds(of_each)
+        what = "95 % bounds of the rounds' median ratio" if len(of_each) >= FOR_BOUNDS else f"range of {len(of_each)} rounds"
+        print(f"{'':8} {low:14.3f} {high:14.3f}   {what}", flush=True)
     return met

@@ -121,5 +121,5 @@ def compare_cores(rounds, cpus, c2clat, only):
             theirs = functools.partial(of_crate, crate(), pair)
         print(f"\n{name}: {column} between CPUs {pair[0]} and {pair[1]}, and {title}")
         figures = compare.turns(rounds, functools.partial(ours, pair, column, *options), theirs, title, "ns")
-        met.append(compare.judge(compare.of_rounds(*figures), LEAST[name], 1.05))
+        met.append(compare.judge(compare.of_rounds(*figures), LEAST[name], 1.05, rounds=figures))
     return all(met)

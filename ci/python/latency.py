@@ -129,7 +129,7 @@ def compare_perftest(rounds, pair):
                 rounds, lambda: hcabench_us(one.ours.split(), messages, bursts, one.columns), other,
                 "peer" if name == "peer" else "perftest",
             )
-        all_met &= compare.judge(compare.of_medians(*figures), *limits)
+        all_met &= compare.judge(compare.of_medians(*figures), *limits, rounds=figures)
     return all_met
 
 
@@ -195,7 +195,7 @@ def against_listing(rounds, messages, kind, *of_listing):
     ours()
     theirs()
     figures = compare.turns(rounds, ours, theirs, "C")
-    met = compare.judge(compare.of_medians(*figures), None, ALLOWED, 1 / ALLOWED)
+    met = compare.judge(compare.of_medians(*figures), None, ALLOWED, 1 / ALLOWED, rounds=figures)
     if warning := other_pages(*pages):
         print(f"warning: {warning}")
     return met

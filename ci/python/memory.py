@@ -68,7 +68,7 @@ def latency(machine, rounds):
     figures = compare.turns(
         rounds, ours, lambda: float(machine.in_c("pointer_chase", "--cpu", machine.chase_cpu)["ns"]), "C", "ns"
     )
-    return compare.judge(compare.of_rounds(*figures), 0.98, 1.02)
+    return compare.judge(compare.of_rounds(*figures), 0.98, 1.02, rounds=figures)
 
 
 def bandwidth(machine, rounds, kind, share, store):
@@ -87,7 +87,8 @@ def bandwidth(machine, rounds, kind, share, store):
     def theirs():
         return float(machine.beside_a_chase(lambda: machine.in_c(*command))["mb_s"])
 
-    return compare.judge(compare.of_rounds(*compare.turns(rounds, ours, theirs, "C", "MB/s")), 0.98)
+    figures = compare.turns(rounds, ours, theirs, "C", "MB/s")
+    return compare.judge(compare.of_rounds(*figures), 0.98, rounds=figures)
 
 
 def judge_lowest(rows):

@@ -30,7 +30,7 @@ def node_type(name, their_options, rounds, most, *options):
     figures = compare.turns(
         rounds, lambda: median_us(*node, "--warmup", "500ms"), lambda: median_us(*their_options), "without"
     )
-    return compare.judge(compare.of_rounds(*figures), most=most)
+    return compare.judge(compare.of_rounds(*figures), most=most, rounds=figures)
 
 
 @compare.measurement("what the node-type infiniband adds to the HCA benchmark", setup="run vm",
@@ -88,7 +88,8 @@ def timer(rounds):
         return int(results.values(said)["missed"])
 
     print("\nsteps missed of 1000000 at 100 kHz")
-    return compare.judge(compare.of_medians(*compare.turns(rounds, ours, theirs, "C", "steps")), most=1)
+    figures = compare.turns(rounds, ours, theirs, "C", "steps")
+    return compare.judge(compare.of_medians(*figures), most=1, rounds=figures)
 
 
 @contextlib.contextmanager
@@ -141,7 +142,7 @@ def compare_sockperf(rounds):
 
         print(f"\n{name} against sockperf ping-pong {' '.join(options)}")
         figures = compare.turns(rounds, ours, lambda options=options: half_round_trip_us(*options), "sockperf")
-        all_met &= compare.judge(compare.of_medians(*figures), least=0.8, most=most)
+        all_met &= compare.judge(compare.of_medians(*figures), least=0.8, most=most, rounds=figures)
     return all_met
 
 
@@ -217,4 +218,5 @@ def compare_villas(rounds, villas):
     def ours():
         return results.time_us(compare.summary(*node), "latency_p50_ns", "messages_received", MESSAGES)
 
-    return compare.judge(compare.of_medians(*compare.turns(rounds, ours, lambda: villas_us(program), "VILLASnode")))
+    figures = compare.turns(rounds, ours, lambda: villas_us(program), "VILLASnode")
+    return compare.judge(compare.of_medians(*figures), rounds=figures)

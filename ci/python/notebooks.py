@@ -57,17 +57,21 @@ def falsify(folder, pattern, column, difference):
 
 
 def publish(folder):
-    """What was taken out is named in each settings.json."""
-    taken = ["hostname", "kernel_command_line"]
-    for path in Path(folder).glob("**/settings.json"):
-        document = results.document(path)
-        for name in taken:
-            if name not in document["machine"]:
+    """What was taken out is named in each settings.json and fabric.json."""
+    for path in [*Path(folder).glob("**/settings.json"), *Path(folder).glob("**/fabric.json")]:
+        document, taken = results.document(path), ["paths in command_line"]
+        # A fabric names its nodes all over its files: only those of SoftRoCE machines say nothing of this one.
+        strange = [rank["node"] for rank in document.get("there", []) if not rank["node"].startswith("softroce")]
+        if strange:
+            sys.exit(f"{path}: measured on {', '.join(strange)}: only a fabric of SoftRoCE machines can be published")
+        for name in ("hostname", "kernel_command_line") if path.name == "settings.json" else ():
+            if name not in document.get("machine", {}):
                 sys.exit(f"{path}: there is no machine.{name} any more: look what is to be taken out now")
             document["machine"][name] = None
+            taken.append(f"machine.{name}")
         # The command line names the program and the folder of the results by their paths.
         document["command_line"] = [Path(word).name if "/" in word else word for word in document["command_line"]]
-        document["taken_out_for_publication"] = [f"machine.{name}" for name in taken] + ["paths in command_line"]
+        document["taken_out_for_publication"] = taken
         path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 

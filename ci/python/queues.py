@@ -3,7 +3,6 @@
 import collections
 import itertools
 import json
-import math
 import sys
 
 import cargo
@@ -193,17 +192,6 @@ def compare_queues(capacity, payload, queue, rounds, places):
     return met
 
 
-def bounds(figures):
-    """The median of figures, and the order statistics that hold it with 95 %, or all of them where they are too few."""
-    figures = sorted(figures)
-    count = len(figures)
-    outside, below = 0, 0.0
-    while (below := below + math.comb(count, outside) / 2**count) <= 0.025:
-        outside += 1
-    outside = max(outside - 1, 0)
-    return median(figures), figures[outside], figures[count - 1 - outside]
-
-
 def by_round(path, column):
     """By capacity and size, queue and round: the figures of a run."""
     found = collections.defaultdict(lambda: collections.defaultdict(dict))
@@ -217,7 +205,7 @@ def by_round(path, column):
 def ratio_of(queue, base, by_queue):
     """The bounds of the ratio of two queues, whose rounds take turns; none without a round that has both."""
     rounds = [number for number in by_queue.get(queue, {}) if number in by_queue.get(base, {})]
-    return bounds([by_queue[queue][number] / by_queue[base][number] for number in rounds]) if rounds else None
+    return compare.bounds([by_queue[queue][number] / by_queue[base][number] for number in rounds]) if rounds else None
 
 
 @compare.measurement(

@@ -13,6 +13,7 @@ import links
 import notebooks
 import queues
 import results
+import truth
 
 
 class Folder(unittest.TestCase):
@@ -29,7 +30,7 @@ class Folder(unittest.TestCase):
 
     def table(self, name, header, *rows):
         path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join([header, *rows]) + "\n")
         return path
 
@@ -124,13 +125,65 @@ class Fabrics(Folder):
         self.assertFalse(fabric.empty(self.folder, "p50_ns", "clock_rate_low_ppm"))
 
 
-class Queues(Folder):
-    def test_the_bounds_of_a_median_leave_out_what_chance_may(self):
-        self.assertEqual(queues.bounds([3, 1, 2]), (2, 1, 3))
-        self.assertEqual(queues.bounds(range(6)), (2.5, 0, 5))
-        self.assertEqual(queues.bounds(range(9)), (4, 1, 7))
-        self.assertEqual(queues.bounds(range(21)), (10, 5, 15))
+class Truth(Folder):
+    def known(self, *rows):
+        return self.table("truth.csv", "a_ns,day_ns,low_ns,high_ns", *rows)
 
+    def samples(self, *rows, arrived=None):
+        self.table("run/point/out.csv", "t_sent_ns,t_received_ns,latency_low_ns,latency_high_ns", *rows)
+        self.table("run/runs.csv", "point,messages_received", f"point,{len(rows) if arrived is None else arrived}")
+
+    def judged(self):
+        return truth.judge(self.folder / "truth.csv", self.folder / "run")
+
+    def noticed(self, later):
+        return truth.noticed(self.folder / "truth.csv", self.folder / "run", later)
+
+    def setUp(self):
+        super().setUp()
+        self.known("7,0,1000,1010", "8,1000,1000,1010")
+
+    def test_the_second_clock_may_run_at_another_rate(self):
+        self.assertEqual(truth.truth_at([(0, 10, 20), (100, 30, 50)], 50), (20, 35))
+        self.assertEqual([truth.truth_at([(0, 1, 2), (9, 1, 2)], at) for at in (-1, 0, 10)], [None] * 3)
+
+    def test_all_that_a_latency_may_be_is_within_its_bounds(self):
+        # 500 to 510 ns.
+        self.samples("100,1610,500,510")
+        self.assertTrue(self.judged())
+        self.assertEqual([self.noticed(later) for later in ("-20", "0", "5", "20")], [True, False, False, True])
+
+    def test_one_sample_outside_is_enough_and_nearly_all_have_to_be_proved(self):
+        right, edge, unknown = "100,1610,490,520", "100,1610,505,520", "2000,1610,490,520"
+        outside, without = "100,1610,511,520", "100,1610,,"
+        for others, holds in (([edge], True), ([edge] * 2, False), ([unknown], True), ([unknown] * 2, False),
+                              ([outside], False), ([without], False)):
+            self.samples(*[right] * (100 - len(others)), *others)
+            self.assertEqual(self.judged(), holds, others)
+        self.samples(right, "100,,,", arrived=1)
+        self.assertTrue(self.judged(), "a lost one needs no bounds")
+
+    def test_messages_of_the_hca_benchmark_have_no_times_of_day(self):
+        self.known("0,7,1000,1010", "1000,8,1000,1010")
+        self.table("run/runs.csv", "point,messages_received", "point,1")
+        for header in ("t_subm_ns,t_recv_ns", "t_subm_ns,t_send_ns,t_recv_ns"):
+            send = "50,100" if "send" in header else "100"
+            self.table("run/point/messages.csv", header + ",latency_low_ns,latency_high_ns", f"{send},1610,500,510")
+            self.assertTrue(self.judged())
+
+    def test_where_a_machine_stood_still_the_rows_beside_it_count(self):
+        self.known("7,0,1000,1010", "8,100,500,9010", "9,200,1000,1010")
+        self.samples("99,1609,490,520")
+        self.assertTrue(self.judged())
+
+    def test_a_point_whose_samples_are_missing_proves_nothing(self):
+        right = "100,1610,490,520"
+        for rows, arrived in (([], 0), ([right], 2)):
+            self.samples(*rows, arrived=arrived)
+            self.assertFalse(self.judged())
+
+
+class Queues(Folder):
     def test_two_queues_are_compared_round_by_round(self):
         self.table("runs.csv", "capacity,payload_bytes,queue,round,p50_ns", "64,8,a,0,4", "64,8,b,0,2", "64,8,a,1,9",
                    "64,8,b,1,3", "64,8,a,2,", "64,8,b,2,5")

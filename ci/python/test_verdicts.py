@@ -54,6 +54,20 @@ class Ratios(unittest.TestCase):
         self.assertTrue(is_met and "below 0.85" in said)
         self.assertNotIn("below", silently(compare.judge, 0.9, None, 1.05, 0.85)[1])
 
+    def test_the_bounds_of_a_median_leave_out_what_chance_may(self):
+        self.assertEqual(compare.bounds([3, 1, 2]), (2, 1, 3))
+        self.assertEqual(compare.bounds(range(6)), (2.5, 0, 5))
+        self.assertEqual(compare.bounds(range(9)), (4, 1, 7))
+        self.assertEqual(compare.bounds(range(21)), (10, 5, 15))
+
+    def test_rounds_are_shown_as_what_they_are(self):
+        for count, what in ((5, r"range of 5 rounds"), (6, r"95 % bounds")):
+            rounds = [range(1, count + 1), [1] * count]
+            is_met, said = silently(compare.judge, 1.04, 0.95, 1.05, None, rounds)
+            self.assertTrue(is_met)
+            self.assertRegex(said, rf"ratio +1\.040 .*\n +1\.000 +{count}\.000   {what}")
+        self.assertEqual(len(silently(compare.judge, 1.04)[1].splitlines()), 1)
+
     def test_of_medians_and_of_rounds(self):
         self.assertEqual(compare.of_medians([1, 2, 9], [1, 1, 1]), 2)
         # A processor that changes its speed between two rounds changes both sides of a round.

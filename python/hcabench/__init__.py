@@ -7,9 +7,10 @@
     run.frame("messages.csv", ["seq", "latency_ns"])        # of all points, with a column `point`
     run.frame("summary.csv", frames="polars")               # run.units("summary.csv") has the units
 
-A folder is one run of a benchmark: `hcabench` (here called hca), `hcabench queue`, `clock`, `node`, `memory` or `cores`.
-Its `datapackage.json` describes its CSV files: types, units, which columns are settings. `load` reads the summary and
-the settings; samples are read on request, by point and column, so that a sweep of any length fits into memory. Nothing
+A folder is one run of a benchmark: `hcabench` (here called hca), `hcabench queue`, `clock`, `node`, `memory`, `cores` or
+`fabric`.
+Its `datapackage.json` describes its CSV files: types, units, which columns are settings. `load` reads the summary,
+the rounds and the settings; samples are read on request, by point and column, so that a sweep of any length fits into memory. Nothing
 is removed as an outlier. A folder that cannot be read is a `ResultsError`, with the cause and the fix.
 
 `hcabench.figures` draws with matplotlib.

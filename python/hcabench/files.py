@@ -10,6 +10,7 @@ import pandas as pd
 
 # Is in the folder of a run that is not complete.
 MARK = "INCOMPLETE"
+PACKAGE = "datapackage.json"
 
 
 class ResultsError(Exception):
@@ -72,7 +73,7 @@ def described(path):
     """The columns of each CSV file of a run by name, by the path of the file, as the datapackage.json of its folder has them."""
     return {
         resource["path"]: {column["name"]: column for column in resource["schema"]["fields"]}
-        for resource in document(path / "datapackage.json")["resources"]
+        for resource in document(path / PACKAGE)["resources"]
         if "schema" in resource
     }
 

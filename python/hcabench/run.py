@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .files import MARK, ResultsError, described, document, table
+from .files import MARK, PACKAGE, ResultsError, described, document, table
 from .frames import FRAMES, to_polars, units_of, with_units
 from .words import in_words
 
@@ -15,6 +15,8 @@ VARIABLE = "HCABENCH_RESULTS"
 
 FORMAT = 2
 FINDINGS = "findings.json"
+# What a fabric has in place of settings.json, and what names a pair.
+FABRIC, PAIR = "fabric.json", ["from_rank", "to_rank"]
 
 # Values that a subtitle leaves out.
 UNREMARKABLE = {
@@ -26,6 +28,9 @@ UNREMARKABLE = {
 @dataclass
 class Run:
     """A run: its summary, a row a point (for the clock, a point is a CPU), its rounds, and what the points share.
+
+    The points of a fabric are its ordered pairs: `frame("pairs.csv")` has a row each, the summary a row a tier.
+    `settings_columns`, `varying`, `the_same` and `machine` find nothing in it: its settings are in `settings`.
 
     `fields` has what datapackage.json states of the columns of each CSV file, by the path of the file; `columns` those
     of the summary. Frames of pandas have the units of their columns in `attrs["units"]`.
@@ -79,6 +84,9 @@ class Run:
     def _paths(self, name):
         paths = [name] if name in self.fields else [path for path in self.fields if path.endswith(f"/{name}")]
         if not paths:
+            there = [path.relative_to(self.path) for path in (self.path / name, *self.path.glob(f"*/{name}")) if path.exists()]
+            if there and there[0].suffix == ".csv":
+                raise ResultsError(f"{self.path}: {PACKAGE} does not describe '{there[0]}'; read it with hcabench.table")
             raise ResultsError(f"{self.path}: '{name}' is not a file of this run; it has {', '.join(self.files())}")
         return paths
 
@@ -95,8 +103,10 @@ class Run:
         return self.columns[name].get("unit", "")
 
     def of_rounds(self, point):
-        """The rounds of a point, a row of the summary: rows of runs.csv, in their order."""
-        return self.runs[self.runs.point == point.point].sort_values("round")
+        """The rounds of a point, a row of the summary, or of a fabric of pairs.csv: rows of runs.csv, in their order."""
+        keys = PAIR if self.benchmark == "fabric" else ["point"]
+        same = [self.runs[key] == getattr(point, key) for key in keys]
+        return self.runs[np.logical_and.reduce(same)].sort_values("round")
 
     def varying(self, but=()):
         """The settings that differ between points, without the warm-up, which is whole bursts."""
@@ -154,29 +164,38 @@ def results_folder(default):
 
 
 def load(path, benchmark=None):
-    """Reads the run in the folder `path`; with `benchmark` (hca, queue, clock, node, memory, cores) it must be of that."""
+    """Reads the run in the folder `path`; with `benchmark` (hca, queue, clock, node, memory, cores, fabric) it must be of
+    that."""
     path = Path(path)
     if not path.is_dir():
         raise ResultsError(f"{path}: there is no such folder (paths are relative to {Path.cwd()})")
-    if (path / "fabric.json").exists():
-        raise ResultsError(f"{path}: results of `hcabench fabric`, which this module does not open; read its CSV files")
-    settings = document(path / "settings.json")
-    found = _benchmark_of(path, settings)
+    of_fabric = (path / FABRIC).exists()
+    settings = document(path / (FABRIC if of_fabric else "settings.json"))
+    _check_format(path, settings)
+    found = "fabric" if of_fabric else settings["benchmark"]
     if benchmark not in (None, found):
-        raise ResultsError(f"{path}: results of the benchmark {found}, not {benchmark}; open {found}.ipynb for them")
+        fix = "" if of_fabric else f"; open {found}.ipynb for them"
+        raise ResultsError(f"{path}: results of the benchmark {found}, not {benchmark}{fix}")
+    if of_fabric and not (path / PACKAGE).exists():
+        raise ResultsError(f"{path}: results of `hcabench fabric` without {PACKAGE}, of an older version or of a run that was "
+                           "killed: read its CSV files by themselves")
     mark = path / MARK
     fields = described(path)
     if "summary.csv" not in fields:
-        raise ResultsError(f"{path / 'datapackage.json'}: it does not describe summary.csv")
+        raise ResultsError(f"{path / PACKAGE}: it does not describe summary.csv")
     summary = _described(path / "summary.csv", fields)
     if summary.empty:
         raise ResultsError(f"{path / 'summary.csv'}: no point was measured to its end")
-    summary, runs = _with_folders(path, summary, fields["summary.csv"]), _described(path / "runs.csv", fields)
-    for name, table_of, key in (("summary.csv", summary, ["point"]), ("runs.csv", runs, ["point", "round"])):
+    if not of_fabric:
+        summary = _with_folders(path, summary, fields["summary.csv"])
+    runs = _described(path / "runs.csv", fields)
+    # A pair's name may be another one in a later round, when more ranks of its hosts have come.
+    keys = (["tier"], [*PAIR, "round"]) if of_fabric else (["point"], ["point", "round"])
+    for name, table_of, key in (("summary.csv", summary, keys[0]), ("runs.csv", runs, keys[1])):
         again = table_of[table_of.duplicated(key)]
         if len(again):
             raise ResultsError(f"{path / name}: in it twice: {', '.join(str(value) for value in again.iloc[0][key])}")
-    strange = set(runs.point) - set(summary.point)
+    strange = set() if of_fabric else set(runs.point) - set(summary.point)
     if strange and not mark.exists():
         raise ResultsError(f"{path / 'runs.csv'}: points that the summary does not have: {sorted(strange)}")
     left_out, findings = path / "left_out.csv", path / FINDINGS
@@ -189,11 +208,11 @@ def load(path, benchmark=None):
         fields=fields,
         incomplete=mark.read_text().strip() if mark.exists() else None,
         left_out=table(left_out, fields=fields.get(left_out.name)) if left_out.exists() else pd.DataFrame(),
-        findings=_findings(findings) if findings.exists() else None,
+        findings=settings["findings"] if of_fabric else _findings(findings) if findings.exists() else None,
     )
 
 
-def _benchmark_of(path, settings):
+def _check_format(path, settings):
     program = settings.get("hcabench")
     written = program.get("format") if isinstance(program, dict) else None
     if written is None and not (path / "summary.csv").exists():
@@ -202,7 +221,6 @@ def _benchmark_of(path, settings):
         raise ResultsError(f"{path}: written by an older hcabench (results format 1, not {FORMAT}): measure again")
     if written > FORMAT:
         raise ResultsError(f"{path}: written by a newer hcabench (results format {written}, not {FORMAT}); install its module")
-    return settings["benchmark"]
 
 
 def _findings(path):

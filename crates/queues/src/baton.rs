@@ -95,14 +95,20 @@ impl Grounds {
     }
 }
 
-/// The first-level cache of the processor that the constants below are from, a Xeon of the Sapphire Rapids generation.
+/// The first-level cache of the processors that the constants below are from, Xeons with `cldemote`.
 const MEASURED_FIRST_LEVEL: u64 = 48 << 10;
 
-/// Lines of a ring up to which demoting pays where a line has several elements: interpolated, to be swept (`ci/measure
-/// sweep-batons`). At 8 lines (64 elements of 8 B) it won on that Xeon, at 128 lines (1024 elements) filling batches
-/// did: between them, by their ratio, lies 32. With so few lines the ends meet on the same one most of the time. With
-/// more, a batch keeps them apart, and a demoted line still has to come back for its other elements.
-const FEW_LINES: usize = 32;
+// `ci/measure sweep-batons --rounds 15` on two cores of an Emerald Rapids, 1 December 2026: the throughput of demoting,
+// in its ratio to filling batches, is 1.38 with 64 elements of 8 B and 0.47 with 256; 1.16 with 256 of 64 B and 0.71 with
+// 1024; 1.47 with 256 of 256 B and 0.34 with 1024. The borders are where the lines between these, of logarithms, cross 1.
+
+/// Lines of a ring up to which demoting pays where a line has several elements. With so few the ends meet on the same one
+/// most of the time. With more, a batch keeps them apart, and a demoted line still has to come back for its other
+/// elements.
+const FEW_LINES: usize = 12;
+/// Slots of a ring up to which it pays where an element fills its lines: by that rule 389 of 64 B and 369 of 256 B. In
+/// larger ones a batch keeps the ends apart.
+const FEW_SLOTS: usize = 384;
 
 impl Baton {
     /// All that it can be.
@@ -117,17 +123,15 @@ impl Baton {
         }
     }
 
-    /// The one for a queue on such cores. Where an element fills its lines, each operation moves them from core to
-    /// core, and demoting them won at 4 and at 64 KiB of slots. Above some first-level caches they have left these by
-    /// themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. That border is interpolated
-    /// too, and the proportion assumed. Between two threads of a core nothing moves, so that demoting would only send
-    /// it away.
+    /// The one for a queue on such cores. No larger ring than that of which [`demoting`](super::demoting) demotes lines,
+    /// 128 KiB where the first-level cache has 48, and in proportion where it is smaller, which is assumed. Between two
+    /// threads of a core nothing moves, so that demoting would only send it away.
     fn on(spec: &QueueSpec, grounds: &Grounds) -> Self {
         let first_level = grounds.first_level_bytes.min(MEASURED_FIRST_LEVEL);
         let scaled = ((LARGEST_DEMOTED_KIB as u64) << 10) * first_level / MEASURED_FIRST_LEVEL;
         let most_words = match spec.words < LINE {
             true => FEW_LINES * LINE,
-            false => scaled as usize / size_of::<u64>(),
+            false => (scaled as usize / size_of::<u64>()).min(FEW_SLOTS * spec.words),
         };
         let has_few = spec.capacity.saturating_mul(spec.words) <= most_words;
         match grounds.can_demote && !grounds.shares_cache && has_few {
@@ -170,20 +174,20 @@ mod tests {
     #[test]
     fn each_is_made_where_it_won() {
         let found = |capacity, bytes| made(capacity, bytes, &XEON);
-        for (capacity, bytes) in [(64, 8), (64, 64), (1024, 64)] {
+        for (capacity, bytes) in [(64, 8), (64, 64), (256, 64), (256, 256)] {
             assert_eq!(found(capacity, bytes), Baton::Demoting);
         }
-        for (capacity, bytes) in [(1024, 8), (65536, 8), (65536, 64)] {
+        for (capacity, bytes) in [(256, 8), (1024, 8), (1024, 64), (1024, 256), (65536, 64)] {
             assert_eq!(found(capacity, bytes), Baton::Batching);
         }
         // The borders.
         let is = [
-            (256, 8),
-            (257, 8),
-            (2048, 64),
-            (2049, 64),
-            (512, 256),
-            (513, 256),
+            (96, 8),
+            (97, 8),
+            (384, 64),
+            (385, 64),
+            (256, 512),
+            (257, 512),
         ]
         .map(|(capacity, bytes)| found(capacity, bytes) == Baton::Demoting);
         assert_eq!(is, [true, false, true, false, true, false]);
@@ -211,11 +215,11 @@ mod tests {
             first_level_bytes: bytes,
             ..XEON
         };
-        assert_eq!(made(2048, 64, &of(Some(32 << 10))), Baton::Batching);
-        assert_eq!(made(1024, 64, &of(Some(32 << 10))), Baton::Demoting);
+        assert_eq!(made(256, 512, &of(Some(32 << 10))), Baton::Batching);
+        assert_eq!(made(128, 512, &of(Some(32 << 10))), Baton::Demoting);
         // No more than was measured, and that where nothing is known.
-        assert_eq!(made(2049, 64, &of(Some(96 << 10))), Baton::Batching);
-        assert_eq!(made(2048, 64, &of(None)), Baton::Demoting);
+        assert_eq!(made(257, 512, &of(Some(96 << 10))), Baton::Batching);
+        assert_eq!(made(256, 512, &of(None)), Baton::Demoting);
         // The smaller one decides, whichever end has it, and what is assumed is stated.
         let both = [of(Some(32 << 10)), XEON];
         for caches in [both, [both[1], both[0]]] {

@@ -131,6 +131,7 @@ pub(crate) fn conduct(
         (Ok(()), None) => course.outcome(),
     };
     let over_time = place.over_time.as_ref().map(|it| it.judge(course.path()));
+    let outcome = outcome.and(course.describe().map_err(Ending::NotWritten));
     let folder = course.into_folder();
     let FabricJudgement {
         mut text,

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::FabricArguments;
 use super::earlier::{EarlierFabric, FabricDocument};
-use super::folders::{Folders, PairFolders};
+use super::folders::{Folders, PairFolders, SAMPLES};
 use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
 use super::names::BETWEEN;
@@ -19,7 +19,8 @@ use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
-use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
+use crate::results::datapackage::DataPackage;
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, NODES, PAIRS, RULES, SCHEMA};
@@ -28,6 +29,9 @@ use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
 use crate::time::between::HostPairs;
+
+/// With more folders of pairs the package has none of them: each takes 7 KB of it.
+const MOST_DESCRIBED: usize = 256;
 
 /// What rank 0 has so far.
 pub(super) struct FabricRun {
@@ -92,9 +96,11 @@ impl FabricRun {
             document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
+        // A file of the user that has its name is found before anything is measured.
+        folder.file(PACKAGE)?;
         if earlier.is_some() {
             // Made again at the end: until then no verdict stands beside pairs that are measured anew.
-            for table in [PAIRS, NODES, SUMMARY, RULES] {
+            for table in [PAIRS, NODES, SUMMARY, RULES, PACKAGE] {
                 let _ = std::fs::remove_file(folder.path().join(table));
             }
         }
@@ -262,6 +268,22 @@ impl FabricRun {
             runs::write(&self.folder.file(name)?, &columns, rows)?;
         }
         Ok(found)
+    }
+
+    /// Describes the tables to other programs. Nothing is to be written to the folder after it.
+    pub(super) fn describe(&self) -> Result<(), ReportError> {
+        let mut package = DataPackage::of(self.folder.path());
+        for (name, meaning, columns) in columns::tables() {
+            package.add(name, meaning, &columns);
+        }
+        let folders = self.folder.points();
+        if folders.len() <= MOST_DESCRIBED {
+            for folder in &folders {
+                let samples = SAMPLES.iter();
+                samples.for_each(|file| package.add_samples(folder, file));
+            }
+        }
+        package.write(&SCHEMA, &self.document.started_at)
     }
 
     /// Writes the row of each pair, from its rows in `runs.csv` and what is judged of it.

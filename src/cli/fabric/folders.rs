@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::FabricArguments;
 use crate::launch::message::DirectionReport;
 use crate::results::folder::PointFolder;
+use crate::results::schema::SampleFile;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::results::{ReportError, ResultsFolder, SampleWriter};
 
 /// Up to this many ranks each pair has a folder: beyond, there are too many files for a file system to like.
 const MOST_RANKS: u32 = 64;
+
+/// The files of a pair's folder.
+pub(super) const SAMPLES: [SampleFile; 2] = [MESSAGES, PROBES_FILE];
 
 /// Which pairs have a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -66,7 +70,7 @@ impl Folders {
         round: u32,
         direction: &DirectionReport,
     ) -> Result<(), ReportError> {
-        for file in [MESSAGES, PROBES_FILE] {
+        for file in SAMPLES {
             let path = of_run.path().join(name).join(file.name);
             if self.resumed && path.is_file() {
                 // A round that is not whole is measured again.

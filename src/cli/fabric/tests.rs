@@ -1,6 +1,7 @@
 //! Rank 0 with scripted ranks over real sockets: its files, and how a run goes on that was broken off.
 
 use crate::testing::Has as _;
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -20,7 +21,8 @@ use crate::launch::schedule::Pair;
 use crate::report::ReportArguments;
 use crate::results::Record;
 use crate::results::finding::{Finding, Findings, kinds};
-use crate::results::folder::{MARK, RUNS};
+use crate::results::folder::{MARK, PACKAGE, RUNS};
+use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::results::schema::fabric as columns;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -33,6 +35,8 @@ const SLOW_WAY: &str = "way";
 const SET: &str = "set";
 /// Each pair takes a while.
 const SLOWLY: &str = "slowly";
+/// Pairs have samples.
+const SAMPLED: &str = "sampled";
 /// A CPU quota stops rank 1.
 const QUOTA: &str = "quota";
 
@@ -82,11 +86,12 @@ impl RankWork for ScriptedRank {
                 let found = Finding::of(&kinds::THROTTLED).count("throttled", 2);
                 found.count("periods", 3).on("quota1")
             };
+            let samples = (self.node == SAMPLED).then(|| samples(order.round));
             DirectionReport {
                 figures,
                 failure,
+                samples: samples.unwrap_or_default(),
                 findings: Vec::from_iter(stopped.then(throttled)),
-                ..DirectionReport::default()
             }
         };
         Ok(PairReport {
@@ -94,6 +99,15 @@ impl RankWork for ScriptedRank {
             ..PairReport::default()
         })
     }
+}
+
+/// The files of a pair, with a row each.
+fn samples(round: u32) -> BTreeMap<String, String> {
+    let files = [MESSAGES, PROBES_FILE].iter().map(|file| {
+        let cells = vec![round.to_string(); file.columns.len()];
+        (file.name.to_owned(), cells.join(",") + "\n")
+    });
+    files.collect()
 }
 
 /// What clocks tell that show the same: each way takes 1 us, but for one.
@@ -211,6 +225,7 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
         "summary.csv",
         "left_out.csv",
     ] {
+        assert!(described(broken).iter().any(|path| path == name), "{name}");
         assert_eq!(text(broken, name), text(whole, name), "{name}");
     }
     let pairs = text(broken, columns::PAIRS);
@@ -224,6 +239,50 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
     let (ended, _) = run(&["--resume", &path("broken")], 4, ALONE, None);
     let error = ended.unwrap_err();
     assert!(error.is::<UsageError>() && error.to_string().contains("it is complete"));
+}
+
+/// The tables that the package of a run describes, with each column as the file has it.
+fn described(run: &Path) -> Vec<String> {
+    let package: Value = serde_json::from_str(&text(run, PACKAGE)).unwrap();
+    assert_eq!(package["name"], "hcabench-fabric");
+    let resources = package["resources"].as_array().unwrap().iter();
+    let paths = resources.map(|resource| {
+        let path = resource["path"].as_str().unwrap();
+        let fields = resource["schema"]["fields"].as_array().unwrap();
+        let names = fields.iter().map(|field| field["name"].as_str().unwrap());
+        let names: Vec<&str> = names.collect();
+        let header = text(run, path).lines().next().unwrap().to_owned();
+        assert_eq!(names.join(","), header, "{path}");
+        path.to_owned()
+    });
+    paths.collect()
+}
+
+#[test]
+fn the_package_describes_each_column_of_each_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = [
+        "summary.csv",
+        columns::PAIRS,
+        columns::NODES,
+        RUNS,
+        "left_out.csv",
+    ];
+    let of = |ranks: u32, options: &[&str]| {
+        let out = folder.path().join(ranks.to_string());
+        let path = out.display().to_string();
+        let words = [&["--out", &path], options].concat();
+        let (ended, _) = run(&words, ranks, SAMPLED, None);
+        assert_eq!(ended.unwrap(), 0);
+        described(&out)
+    };
+    let with_rules = of(3, &["--history", folder.path().to_str().unwrap()]);
+    assert_eq!(with_rules[..6], [&tables[..], &[columns::RULES]].concat());
+    let samples = ["messages.csv", "probes.csv"].map(|name| format!("sampled0-to-sampled1/{name}"));
+    assert_eq!(with_rules[6..8], samples);
+    assert_eq!(with_rules.len(), 6 + 2 * 6);
+    // 17 times 16 folders are more than it describes.
+    assert_eq!(of(17, &[]), tables);
 }
 
 /// Where the process that is killed has its results.

@@ -104,6 +104,7 @@ fn elements_arrive_once_and_in_order_whatever_the_parameters() {
         "equeue:batch=1000:slice=0",
         "baton-batching:batch=1",
         "baton-batching:batch=1000000",
+        "baton-batching:fetch=0",
         "baton-demoting:largest=0",
         "baton-demoting:largest=1000000",
         "fastforward:slip=6",

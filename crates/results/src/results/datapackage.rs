@@ -8,44 +8,74 @@ use serde_json::{Value, json};
 use super::error::ReportError;
 use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
-use super::schema::{Better, Data, NamedColumn, Schema, VILLAS};
+use super::schema::{Better, Data, NamedColumn, SampleFile, Schema, VILLAS};
 
-/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
-/// RFC 3339,
-/// `points` are the names of the points' folders.
+/// The package of a run, made table by table.
+#[derive(Debug)]
+pub struct DataPackage<'a> {
+    run: &'a Path,
+    resources: Vec<Value>,
+}
+
+impl<'a> DataPackage<'a> {
+    /// That of a run without tables.
+    pub fn of(run: &'a Path) -> Self {
+        DataPackage {
+            run,
+            resources: Vec::new(),
+        }
+    }
+
+    /// Describes a CSV file of the run, if it is there.
+    pub fn add(&mut self, path: &str, meaning: &str, columns: &[NamedColumn]) {
+        if self.run.join(path).is_file() {
+            let name = name_of(path, self.resources.len());
+            self.resources.push(resource(&name, path, meaning, columns));
+        }
+    }
+
+    /// The same of a file of samples, in the folder of a point.
+    pub fn add_samples(&mut self, point: &str, file: &SampleFile) {
+        let columns = file.columns.iter();
+        let columns: Vec<NamedColumn> = columns.map(|&it| (it.name.into(), it)).collect();
+        self.add(&format!("{point}/{}", file.name), file.meaning, &columns);
+    }
+
+    /// Writes it in one step. `created` is a moment in RFC 3339.
+    pub fn write(self, schema: &Schema, created: &str) -> Result<(), ReportError> {
+        let package = json!({
+            "profile": "tabular-data-package",
+            "name": format!("hcabench-{}", schema.benchmark),
+            "title": format!("Results of hcabench: {}", schema.title),
+            "created": created,
+            "resources": self.resources,
+        });
+        json::write(&self.run.join(PACKAGE), &package)
+    }
+}
+
+/// Writes the package of a run of points, with a resource for each CSV file that is there. `points` are the names of the
+/// points' folders.
 pub fn write(
     run: &Path,
     schema: &Schema,
     created: &str,
     points: &[&str],
 ) -> Result<(), ReportError> {
-    let mut resources = Vec::new();
-    let mut add = |path: String, meaning: &str, columns: &[NamedColumn]| {
-        if run.join(&path).is_file() {
-            let name = name_of(&path, resources.len());
-            resources.push(resource(&name, &path, meaning, columns));
-        }
-    };
-    add(SUMMARY.to_owned(), "a row a point", &schema.summary());
-    let meaning = "a row for each point and round";
-    add(RUNS.to_owned(), meaning, &schema.runs());
-    let meaning = "points that were left out, with the reason";
-    add(LEFT_OUT.to_owned(), meaning, &schema.left_out());
+    let mut package = DataPackage::of(run);
+    package.add(SUMMARY, "a row a point", &schema.summary());
+    package.add(RUNS, "a row for each point and round", &schema.runs());
+    package.add(
+        LEFT_OUT,
+        "points that were left out, with the reason",
+        &schema.left_out(),
+    );
     for point in points {
         for file in schema.samples {
-            let columns = file.columns.iter();
-            let columns: Vec<NamedColumn> = columns.map(|&it| (it.name.into(), it)).collect();
-            add(format!("{point}/{}", file.name), file.meaning, &columns);
+            package.add_samples(point, file);
         }
     }
-    let package = json!({
-        "profile": "tabular-data-package",
-        "name": format!("hcabench-{}", schema.benchmark),
-        "title": format!("Results of hcabench: {}", schema.title),
-        "created": created,
-        "resources": resources,
-    });
-    json::write(&run.join(PACKAGE), &package)
+    package.write(schema, created)
 }
 
 /// A name as the format allows it, made distinct by the number where small letters are not enough.

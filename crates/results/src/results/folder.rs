@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use self::earlier::{EarlierContent, is_point, is_true_folder};
 use super::durable::{self, folder_of, sync_folder};
 use super::error::ReportError;
+pub use super::schema::{LEFT_OUT, RUNS, SUMMARY};
 
 mod earlier;
 #[cfg(test)]
@@ -34,12 +35,6 @@ pub const MARK: &str = "INCOMPLETE";
 pub const PACKAGE: &str = "datapackage.json";
 /// The list of what was written, one path a line relative to the results folder, folders with a slash at the end.
 pub const LIST: &str = ".hcabench-files";
-/// The sweep's summary, one row a point.
-pub const SUMMARY: &str = "summary.csv";
-/// A row for each point and round, in the order measured.
-pub const RUNS: &str = "runs.csv";
-/// The points of a sweep that were left out, with the reason.
-pub const LEFT_OUT: &str = "left_out.csv";
 /// A point's settings and the machine.
 pub const SETTINGS: &str = "settings.json";
 /// A point's latencies as a distribution.
@@ -236,6 +231,14 @@ impl ResultsFolder {
             path,
             shared: Arc::clone(&self.shared),
         })
+    }
+
+    /// The names of the points that have a folder, in order, those of an earlier run that is resumed as well.
+    pub fn points(&self) -> Vec<String> {
+        let given = self.shared.given.lock();
+        let given = given.unwrap_or_else(PoisonError::into_inner);
+        let folders = given.iter().filter_map(|path| path.strip_suffix('/'));
+        folders.map(str::to_owned).collect()
     }
 
     /// Takes the mark away: all that was planned is there.

@@ -28,6 +28,25 @@ fn check_rules(settings: &Settings) -> Result<(), NodeError> {
     rules::refusal(settings).map_or(Ok(()), |reason| Err(NodeError::Setting(reason)))
 }
 
+/// What decides which queue pairs a point has.
+type QueuePairKind = (Option<Service>, Wiring);
+
+/// Tries the queue pairs of a point on the devices of these sides, unless those of its kind were tried.
+fn check_once(
+    fabric: &Fabric,
+    point: &Point,
+    settings: &Settings,
+    sides: &[Side],
+    tried: &mut Vec<QueuePairKind>,
+) -> Result<(), NodeError> {
+    let kind = (point.service, point.wiring);
+    if !tried.contains(&kind) {
+        fabric.check(&point.wiring, settings, sides)?;
+        tried.push(kind);
+    }
+    Ok(())
+}
+
 /// Chooses the ports, if a point needs them; leaves out what they cannot carry, and refuses queues that they
 /// cannot have. Where `may_lack` them, points are left out for which there are no two ports.
 pub(super) fn open(
@@ -53,17 +72,13 @@ pub(super) fn open(
         let service = point.service?;
         fabric.refusal(service, sample_bytes(point))
     });
+    let sides: &[Side] = match config.peer {
+        None => &[Side::Publishers, Side::Subscribers],
+        Some(_) => &[Side::Publishers],
+    };
     let mut tried = Vec::new();
     for point in points(plan) {
-        let kind = (point.service, point.wiring);
-        if !tried.contains(&kind) {
-            let sides: &[Side] = match config.peer {
-                None => &[Side::Publishers, Side::Subscribers],
-                Some(_) => &[Side::Publishers],
-            };
-            fabric.check(&point.wiring, &point.settings(config), sides)?;
-            tried.push(kind);
-        }
+        check_once(&fabric, point, &point.settings(config), sides, &mut tried)?;
     }
     Ok(Some(fabric))
 }
@@ -89,7 +104,7 @@ pub(super) struct ServedPort {
     /// Once a point needs it.
     fabric: Option<Fabric>,
     /// Whose queue pairs it can have.
-    tried: Vec<(Option<Service>, Wiring)>,
+    tried: Vec<QueuePairKind>,
 }
 
 impl ServedPort {
@@ -124,11 +139,13 @@ impl ServedPort {
                 none.insert(Fabric::of_host("--receiver", asked, verbs.uc_route)?)
             }
         };
-        let kind = (point.service, point.wiring);
-        if !self.tried.contains(&kind) {
-            fabric.check(&point.wiring, &settings, &[Side::Subscribers])?;
-            self.tried.push(kind);
-        }
+        check_once(
+            fabric,
+            point,
+            &settings,
+            &[Side::Subscribers],
+            &mut self.tried,
+        )?;
         let service = point.service;
         Ok(service.and_then(|service| fabric.refusal(service, sample_bytes(point))))
     }

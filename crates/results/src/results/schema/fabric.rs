@@ -4,7 +4,7 @@
 //! `pairs.csv` one for each pair, which [`over_rounds`](crate::results::runs::over_rounds) makes of it. The results of
 //! all pairs together are in more columns of `pairs.csv`, in `nodes.csv` and in `summary.csv`.
 
-use super::{Better, Column, Data, NamedColumn, Over, Schema};
+use super::{Better, Column, Data, LEFT_OUT, NamedColumn, Over, RUNS, SUMMARY, Schema};
 use super::{columns, plain};
 
 /// A row for each ordered pair.
@@ -219,6 +219,22 @@ pub fn summary() -> Vec<NamedColumn> {
     tier::TIER.map(plain).to_vec()
 }
 
+/// The tables of a run: file, what a row is, columns.
+pub fn tables() -> [(&'static str, &'static str, Vec<NamedColumn>); 6] {
+    [
+        (SUMMARY, "a row a tier, and one for all", summary()),
+        (PAIRS, "a row an ordered pair, over all rounds", pairs()),
+        (NODES, "a row a node", nodes()),
+        (RUNS, "a row for each ordered pair and round", SCHEMA.runs()),
+        (
+            LEFT_OUT,
+            "pairs that were not measured, with the reason",
+            SCHEMA.left_out(),
+        ),
+        (RULES, "a row a rule with each node and tier", rules()),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -230,14 +246,7 @@ mod tests {
 
     #[test]
     fn no_name_occurs_twice_in_a_file_and_each_has_a_meaning() {
-        for columns in [
-            pairs(),
-            nodes(),
-            summary(),
-            rules(),
-            SCHEMA.runs(),
-            SCHEMA.left_out(),
-        ] {
+        for (_, _, columns) in tables() {
             let names: BTreeSet<&str> = columns.iter().map(|(name, _)| name.as_ref()).collect();
             assert_eq!(names.len(), columns.len(), "{columns:?}");
             assert!(columns.iter().all(|(_, column)| !column.meaning.is_empty()));

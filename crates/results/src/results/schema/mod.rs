@@ -330,6 +330,13 @@ pub struct Schema {
     pub headline: [Column; 3],
 }
 
+/// The sweep's summary, one row a point.
+pub const SUMMARY: &str = "summary.csv";
+/// A row for each point and round, in the order measured.
+pub const RUNS: &str = "runs.csv";
+/// The points of a sweep that were left out, with the reason.
+pub const LEFT_OUT: &str = "left_out.csv";
+
 /// The name of a point's folder.
 pub const POINT: Column = Column::label("point", "the point, which is the name of its folder");
 /// The number of a round.
